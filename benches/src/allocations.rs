@@ -115,6 +115,11 @@ unsafe impl GlobalAlloc for Peak {
     }
 }
 
+/// Returns the bytes in use, in all threads.
+pub fn in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
+}
+
 /// Returns the output of `work`, and how many bytes more than before were in use at once meanwhile.
 pub fn peak_during<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = IN_USE.load(Ordering::Relaxed);

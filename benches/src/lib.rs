@@ -5,6 +5,7 @@
 
 pub mod allocations;
 mod baseline;
+pub mod caller;
 pub mod callgrind;
 pub mod cases;
 pub mod catalog;

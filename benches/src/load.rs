@@ -2,9 +2,10 @@
 //! of them alike. Every response is checked.
 //!
 //! The figure of a server is the CPU time of its process per request, and its ratio to the first server (the floor) in
-//! the same round; medians over the rounds.
+//! the same round; medians over the rounds. `clients` does the same for client programs against one server.
 
 mod check;
+mod clients;
 mod options;
 mod pipe;
 mod response;
@@ -38,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs the command line. An error is a message for the user.
 pub fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(("client", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return clients::run(rest);
+    }
     let options = Options::read(arguments)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let (mut failures, mut summary) = (0, Summary::default());

@@ -11,11 +11,16 @@ mod input;
 mod prompts;
 mod resources;
 mod schemas;
+mod tasks;
 mod tools;
 
 use duplexer::prelude::*;
 use duplexer::shutdown_signal::ShutdownSignals;
+use duplexer::skills::Skills;
 use duplexer_http::{MemoryEventStore, StreamableHttp};
+
+/// The skills that the server offers. The first one has a directory, as the suite requires.
+const SKILLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/skills");
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
@@ -46,7 +51,9 @@ fn server() -> Result<Server, BoxError> {
     let server = changes::offer(server);
     let server = asking::offer(server);
     let server = input::offer(server);
+    let server = tasks::offer(server);
     let server = resources::offer(server);
     let server = prompts::offer(server);
+    let server = server.extend(Skills::new().directory(SKILLS));
     Ok(server.build()?)
 }

@@ -3,6 +3,8 @@
 
 pub mod authored;
 pub mod protected;
+pub mod scale;
+pub mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -29,7 +29,14 @@ fn only_tests_count_and_only_known_areas_are_ids() {
     assert_eq!(cited("src/a/tests.rs"), ["RUN-91 b", "P-RPC-90 b", "RUN-90 b"]);
     assert_eq!(cited("src/tests/a.rs").len(), 3);
     assert!(is_id("R-S30") && is_id("R-H120") && !is_id("R-S3") && !is_id("R-X30"));
-    assert!(is_id("RUN-01") && is_id("P-RPC-5") && !is_id("RUN-1") && !is_id("P-5") && !is_id("SHA-256"));
+    assert!(
+        is_id("RUN-01")
+            && is_id("TSK-D5")
+            && is_id("P-RPC-5")
+            && !is_id("RUN-1")
+            && !is_id("P-5")
+            && !is_id("SHA-256")
+    );
 }
 
 #[test]

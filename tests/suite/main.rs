@@ -17,10 +17,13 @@ mod matrix;
 mod middleware;
 mod notifications;
 mod public_api;
+mod redis;
 mod results;
+mod scale;
 mod server_requests;
 mod stdio;
 mod subscriptions;
+mod tasks;
 mod wire;
 
 /// The newest revision of the handshake era.

@@ -1,4 +1,5 @@
-//! `cargo xtask compare`: load on the server, on a floor without any protocol, and on other servers if given.
+//! `cargo xtask compare`: load on the server, on a floor without any protocol, and on other servers if given. With
+//! `client`: our client beside a plain program, and other clients if given, against one server.
 //!
 //! The program `load` of the package `duplexer-bench` starts the servers, loads them in turn and prints their cost. This
 //! command builds the programs and passes their paths. With `--record` it writes the medians of seven runs into the
@@ -34,6 +35,11 @@ const DOCUMENT: &str = "docs/performance.md";
 const MARKER: &str = "<!-- compare -->\n";
 
 fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some((client, rest)) = arguments.split_first()
+        && client == "client"
+    {
+        return clients(rest);
+    }
     let record = arguments.iter().any(|argument| argument == "--record");
     let folder = process::packaged(PACKAGE_OF_BENCHES, &["load", "floor", "bench-server"])?;
     let mut load = Command::new(folder.join("load"));
@@ -56,6 +62,19 @@ fn write_table(table: &Path) -> Result<(), String> {
     let text = scale::with_table(&read(&document)?, MARKER, &read(table)?)
         .ok_or_else(|| format!("{DOCUMENT} has no place for the table"))?;
     fs::write(&document, text).map_err(|error| format!("{}: {error}", document.display()))
+}
+
+/// Compares clients: the plain program is the first, to which the ratios refer.
+fn clients(arguments: &[String]) -> Result<(), String> {
+    let folder = process::packaged(PACKAGE_OF_BENCHES, &["load", "bench-client", "bench-server"])?;
+    let program = |name: &str| format!("'{}'", folder.join(name).display());
+    let mut load = Command::new(folder.join("load"));
+    load.arg("client").arg("--server").arg(format!("{} http {{port}}", program("bench-server")));
+    for (name, caller) in [("plain", "plain"), ("duplexer", "ours")] {
+        let client = program("bench-client");
+        load.arg("--beside").arg(format!("{name}={client} {caller} {{era}} {{url}}"));
+    }
+    process::run(load.args(arguments))
 }
 
 #[cfg(test)]

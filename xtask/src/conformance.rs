@@ -5,6 +5,7 @@
 
 mod client;
 mod report;
+mod skills;
 
 use std::fs;
 use std::net::TcpListener;
@@ -27,7 +28,7 @@ struct Revision {
 
 const REVISIONS: [Revision; 2] = [
     Revision { name: "2025-11-25", scored: 30, unscored: 3 },
-    Revision { name: "2026-07-28", scored: 37, unscored: 3 },
+    Revision { name: "2026-07-28", scored: 37, unscored: 13 },
 ];
 
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
@@ -149,7 +150,8 @@ fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), Stri
     };
     // Printed at once: the revisions run concurrently.
     print!("\n{}:{report}{story}", revision.name);
-    verdict.map_err(|reason| format!("{}: {reason}", revision.name))
+    verdict.map_err(|reason| format!("{}: {reason}", revision.name))?;
+    skills::check(url, packages, revision.name)
 }
 
 /// Removes the results of earlier runs.

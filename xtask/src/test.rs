@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, conformance, interop, no_arguments, platforms, tidy};
+use crate::{Failure, conformance, interop, no_arguments, platforms, tidy, valkey};
 
 /// One check.
 struct Step {
@@ -31,6 +31,8 @@ enum Need {
 #[derive(Clone, Copy)]
 enum Action {
     Run(CommandLine),
+    /// The command line with a store in its environment.
+    RunWithStore(CommandLine),
     Tidy,
     Python,
     Authority,
@@ -41,14 +43,27 @@ enum Action {
     ConformanceClient,
 }
 
+/// The option `--keyring` of the command is not part of its default build.
+const KEYRING: &str = "duplexer-cli/keyring";
+
 const STEPS: &[Step] = &[
     Step { name: "formatting", needs: &[], action: cargo(&["fmt", "--all", "--check"]) },
     Step {
         name: "lints",
         needs: &[],
-        action: cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+        action: cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--features",
+            KEYRING,
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ]),
     },
-    Step { name: "tests", needs: &[], action: cargo(&["test", "--workspace", "--locked"]) },
+    Step { name: "tests", needs: &[], action: Action::RunWithStore(TESTS) },
     Step {
         name: "documentation",
         needs: &[],
@@ -85,6 +100,12 @@ const STEPS: &[Step] = &[
     },
 ];
 
+const TESTS: CommandLine = CommandLine {
+    program: "cargo",
+    arguments: &["test", "--workspace", "--features", KEYRING, "--locked"],
+    environment: &[],
+};
+
 const fn cargo(arguments: &'static [&'static str]) -> Action {
     Action::Run(CommandLine { program: "cargo", arguments, environment: &[] })
 }
@@ -93,6 +114,11 @@ impl Action {
     fn run(&self) -> Result<(), String> {
         match self {
             Self::Run(line) => line.run(),
+            Self::RunWithStore(line) => {
+                let mut command = line.command();
+                valkey::provide(&mut command);
+                process::run(&mut command)
+            }
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
             Self::Authority => interop::authority(),
@@ -107,7 +133,7 @@ impl Action {
     /// Returns the command that repeats this step alone.
     fn shown(&self) -> String {
         match self {
-            Self::Run(line) => line.shown(),
+            Self::Run(line) | Self::RunWithStore(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
             Self::Python | Self::Authority | Self::TypeScript | Self::Together | Self::Inspector => {
                 "cargo xtask interop".to_owned()

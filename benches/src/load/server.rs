@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use super::pipe::Pipe;
@@ -16,11 +16,17 @@ pub(super) struct Server {
 impl Server {
     /// Starts a server on pipes.
     pub(super) fn on_pipes(command: &str) -> Result<(Self, Pipe), String> {
+        let (server, input, output) = Self::on_streams(command)?;
+        let pipe = Pipe::new(OwnedFd::from(input), OwnedFd::from(output))?;
+        Ok((server, pipe))
+    }
+
+    /// Starts a program with blocking streams.
+    pub(super) fn on_streams(command: &str) -> Result<(Self, ChildStdin, ChildStdout), String> {
         let mut server = Self::start(command, Stdio::piped)?;
         let taken = server.child.stdin.take().zip(server.child.stdout.take());
         let (input, output) = taken.ok_or("it has no pipes")?;
-        let pipe = Pipe::new(OwnedFd::from(input), OwnedFd::from(output))?;
-        Ok((server, pipe))
+        Ok((server, input, output))
     }
 
     /// Starts a server on a given port.

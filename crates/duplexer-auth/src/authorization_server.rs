@@ -51,6 +51,17 @@ pub use store::{Record, RecordKey, RecordKind, Retention, Store, Swapped, When};
 ///
 /// It serves the paths that its metadata names. Mount it in a router, or pass it to
 /// [`crate::Auth::authorization_server`], which serves it next to the protected server and accepts its tokens.
+///
+/// ```
+/// use duplexer_auth::{Auth, AuthorizationServer, DevBackend};
+///
+/// let here = "http://127.0.0.1:8000";
+/// let resource = format!("{here}/mcp");
+/// let issuer = AuthorizationServer::builder(here, DevBackend::new("ada")).resource(&resource).scopes(["mcp"]).build()?;
+/// assert_eq!(issuer.issuer(), here);
+/// let auth = Auth::authorization_server(issuer).audience(resource).build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct AuthorizationServer(Arc<Inner>);
 

@@ -7,6 +7,14 @@ use http::StatusCode;
 use serde::Serialize;
 
 /// Invalid settings. The text says what to change.
+///
+/// ```
+/// use duplexer_auth::{Auth, StaticToken};
+///
+/// let token = StaticToken::new("a-long-random-text").client_id("ada").audience("https://mcp.example.com/mcp");
+/// let error = Auth::static_tokens([token]).build().unwrap_err();
+/// println!("{error}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthConfigError {
@@ -71,6 +79,13 @@ pub enum AuthConfigError {
 }
 
 /// OAuth error response: a code for programs and a description for people.
+///
+/// ```
+/// use duplexer_auth::OAuthError;
+///
+/// let refusal = OAuthError::new("access_denied", "this user was removed");
+/// assert_eq!(refusal.to_string(), "access_denied: this user was removed");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{error}: {error_description}")]
 #[non_exhaustive]

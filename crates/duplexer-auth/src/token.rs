@@ -22,6 +22,16 @@ use serde_json::{Map, Value};
 const DEFAULT_SKEW: Duration = Duration::from_secs(60);
 
 /// Content of a verified token.
+///
+/// ```
+/// use duplexer_auth::AccessToken;
+/// use duplexer_server::Principal;
+///
+/// let mut ada = Principal::new("ada");
+/// ada.scopes = vec!["mcp".to_owned()];
+/// let token = AccessToken::new(ada, vec!["https://mcp.example.com/mcp".to_owned()]);
+/// assert!(token.key_thumbprint.is_none());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AccessToken {
@@ -117,6 +127,21 @@ pub(crate) fn seconds(value: &Value) -> Option<u64> {
 }
 
 /// Verifies tokens. Implemented for async functions and closures of the token: `async fn(String) -> Result<Option<AccessToken>, E>`.
+///
+/// ```
+/// use duplexer_auth::{AccessToken, Auth};
+/// use duplexer_server::{BoxError, Principal};
+///
+/// async fn verify(token: String) -> Result<Option<AccessToken>, BoxError> {
+///     if token != "a-long-random-text" {
+///         return Ok(None);
+///     }
+///     Ok(Some(AccessToken::new(Principal::new("ada"), vec!["https://mcp.example.com/mcp".to_owned()])))
+/// }
+///
+/// let auth = Auth::verifier("https://login.example.com", verify).audience("https://mcp.example.com/mcp").build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 pub trait TokenVerifier: Send + Sync + 'static {
     /// Returns the content of a token, or `None` if it is invalid, expired or revoked. A token whose principal has neither
     /// a client id nor a subject is refused.

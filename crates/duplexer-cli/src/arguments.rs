@@ -1,6 +1,7 @@
 //! The command line.
 
 mod login;
+mod skills;
 mod values;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, S
 use duplexer::types::logging::LoggingLevel;
 
 pub(crate) use login::{AccountArguments, LoginArguments};
+pub(crate) use skills::{ServeArguments, SkillsVerb};
 pub(crate) use values::{Argument, arguments, texts};
 
 const ABOUT: &str = "A demo server, and a client for the terminal, for the Model Context Protocol.";
@@ -84,7 +86,10 @@ pub(crate) enum Verb {
         after_help = "An ARGUMENT is name=text, or name:=json for numbers, lists and all the rest. name=@file and \
         name:=@file take the text or the JSON from a file; name=@@text is a text that begins with @."
     )]
-    Call(Request),
+    Call(CallArguments),
+    /// Look at a task, wait for it, or cancel it
+    #[command(subcommand)]
+    Task(TaskVerb),
     /// Read a resource
     #[command(
         override_usage = "duplexer read [OPTIONS] URL RESOURCE\n       duplexer read [OPTIONS] RESOURCE -- COMMAND...",
@@ -112,6 +117,9 @@ pub(crate) enum Verb {
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
     Ping(Request),
+    /// List, show and fetch skills of a server, or serve a directory of them
+    #[command(subcommand)]
+    Skills(SkillsVerb),
     /// Log in at a server that requires it; other verbs do so when they run in a terminal
     Login(AccountArguments),
     /// Revoke the tokens of a server and forget them
@@ -157,6 +165,41 @@ pub(crate) struct ListArguments {
     pub(crate) schema: bool,
     #[command(flatten)]
     pub(crate) request: Request,
+}
+
+/// A call of a tool.
+#[derive(Debug, Args)]
+pub(crate) struct CallArguments {
+    /// Print the id of the task and leave it alone, if the server runs the call as a task
+    #[arg(long)]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) request: Request,
+}
+
+/// What to do with a task.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskVerb {
+    /// Show the state of a task
+    #[command(
+        override_usage = "duplexer task get [OPTIONS] URL ID\n       duplexer task get [OPTIONS] ID -- COMMAND..."
+    )]
+    Get(Request),
+    /// Wait for the end of a task, answer its questions, and show its result
+    #[command(
+        override_usage = "duplexer task wait [OPTIONS] URL ID\n       duplexer task wait [OPTIONS] ID -- COMMAND..."
+    )]
+    Wait(Request),
+    /// Cancel a task
+    #[command(
+        override_usage = "duplexer task cancel [OPTIONS] URL ID\n       duplexer task cancel [OPTIONS] ID -- COMMAND..."
+    )]
+    Cancel(Request),
+    /// List your tasks (revision 2025-11-25 only)
+    #[command(
+        override_usage = "duplexer task list [OPTIONS] URL\n       duplexer task list [OPTIONS] -- COMMAND..."
+    )]
+    List(Request),
 }
 
 /// A request to a server.
@@ -210,6 +253,17 @@ pub(crate) struct SessionArguments {
     /// Show all protocol messages on standard error
     #[arg(long)]
     pub(crate) trace: bool,
+}
+
+impl SessionArguments {
+    /// Returns the name of the option that gives a token.
+    pub(crate) fn token_option(&self) -> Option<&'static str> {
+        let in_header = || self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if self.login.token.is_some() {
+            return Some("--token");
+        }
+        in_header().then_some("--header")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

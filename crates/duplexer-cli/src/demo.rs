@@ -13,6 +13,7 @@ mod welcome;
 
 use duplexer::prelude::*;
 use duplexer::server::subscriptions::MemoryBus;
+use duplexer::tasks::Tasks;
 
 use self::notebook::Notebook;
 use self::request_log::RequestLog;
@@ -50,6 +51,8 @@ fn server(log: Log) -> Result<Server, BoxError> {
         .tool(tools::remember)
         .tool(tools::folders)
         .tool(tools::consult)
+        .extend(Tasks::new())
+        .tool(tools::report)
         .resource(Resource::text("demo://readme", "One server, every revision.").name("readme"))
         .resource(resources::clock)
         .resource(resources::dot)

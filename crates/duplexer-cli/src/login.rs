@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use duplexer::error::BoxError;
 use duplexer::oauth::{
-    Browser, ClientIdentity, Loopback, OAuth, OAuthBuilder, OAuthError, Paste, Presenter, PrintUrl, Status,
+    Browser, ClientIdentity, FileCredentials, Loopback, OAuth, OAuthBuilder, OAuthError, Paste, Presenter,
+    PrintUrl, Status,
 };
 
 use crate::arguments::{AccountArguments, LoginArguments};
@@ -80,21 +81,13 @@ fn builder(arguments: &LoginArguments) -> Result<OAuthBuilder, Failure> {
     stored(builder)
 }
 
-#[cfg(unix)]
 fn stored(builder: OAuthBuilder) -> Result<OAuthBuilder, Failure> {
     // A service without a home has nowhere to store tokens.
-    if std::env::var_os("HOME").is_none() && std::env::var_os("XDG_DATA_HOME").is_none() {
+    if ["HOME", "LOCALAPPDATA", "XDG_DATA_HOME"].iter().all(|name| std::env::var_os(name).is_none()) {
         return Ok(builder);
     }
-    let store = duplexer::oauth::FileCredentials::for_application(APPLICATION);
+    let store = FileCredentials::for_application(APPLICATION);
     Ok(builder.store(store.map_err(|error| failure(error.into()))?))
-}
-
-/// Files that only their owner can read are known on Unix only: elsewhere a login lasts as long as the program.
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the signature of the other platforms")]
-fn stored(builder: OAuthBuilder) -> Result<OAuthBuilder, Failure> {
-    Ok(builder)
 }
 
 /// Opens a browser, and shows the URL for the case that none appears.

@@ -12,8 +12,10 @@ mod output;
 mod questions;
 mod roots;
 mod sampling;
+mod serving;
 mod session;
 mod show;
+mod skills_server;
 mod target;
 mod terminal;
 mod text;
@@ -23,13 +25,13 @@ use std::process::ExitCode;
 
 use duplexer::types::version::ProtocolVersion;
 
-use crate::arguments::{CommandLine, Request, Verb};
+use crate::arguments::{CommandLine, Request, SkillsVerb, TaskVerb, Verb};
 use crate::failure::{Exit, Failure};
 use crate::login::Account;
 use crate::show::Details;
 use crate::terminal::{Terminal, print};
 use crate::text::Text;
-use crate::verbs::Word;
+use crate::verbs::{Action, Ending, Word};
 
 /// Can return memory to the system after a peak, which the C library's allocator does not: see `docs/performance.md`.
 #[global_allocator]
@@ -46,12 +48,28 @@ fn main() -> ExitCode {
             let details = if list.schema { Details::Schemas } else { Details::Description };
             ask(Word::List(details), &list.request)
         }
-        Some(Verb::Call(request)) => ask(Word::Call, &request),
+        Some(Verb::Call(call)) => {
+            let ending = if call.detach { Ending::Detach } else { Ending::Wait };
+            ask(Word::Call(ending), &call.request)
+        }
+        Some(Verb::Task(verb)) => {
+            let (action, request) = match verb {
+                TaskVerb::Get(request) => (Action::Get, request),
+                TaskVerb::Wait(request) => (Action::Wait, request),
+                TaskVerb::Cancel(request) => (Action::Cancel, request),
+                TaskVerb::List(request) => (Action::List, request),
+            };
+            ask(Word::Task(action), &request)
+        }
         Some(Verb::Read(request)) => ask(Word::Read, &request),
         Some(Verb::Prompt(request)) => ask(Word::Prompt, &request),
         Some(Verb::Complete(request)) => ask(Word::Complete, &request),
         Some(Verb::Listen(request)) => ask(Word::Listen, &request),
         Some(Verb::Ping(request)) => ask(Word::Ping, &request),
+        Some(Verb::Skills(SkillsVerb::List(request))) => ask(Word::ListSkills, &request),
+        Some(Verb::Skills(SkillsVerb::Show(request))) => ask(Word::ShowSkill, &request),
+        Some(Verb::Skills(SkillsVerb::Fetch(request))) => ask(Word::FetchSkill, &request),
+        Some(Verb::Skills(SkillsVerb::Serve(arguments))) => skills_server::serve(&arguments),
         Some(Verb::Login(arguments)) => run(login::run(Account::Login, &arguments)),
         Some(Verb::Logout(arguments)) => run(login::run(Account::Logout, &arguments)),
         Some(Verb::Status(arguments)) => run(login::run(Account::Status, &arguments)),

@@ -3,21 +3,23 @@
 mod diagnosis;
 
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duplexer::client::{
-    Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, PinnedVersion, ServerNotification,
+    Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, OpenError, OpenWith as _,
+    PinnedVersion, ServerNotification, TaskOptions,
 };
-use duplexer::dispatch::{CallClock, CallOptions};
+use duplexer::dispatch::{CallClock, CallOptions, lock};
 use duplexer::error::CallError;
+use duplexer::transport::FrameDirection;
 use duplexer::transport::child::{Child, ChildCommand};
-use duplexer::transport::{FrameDirection, Tap, Transport};
 use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
 use duplexer::types::roots::ListRootsResult;
-use duplexer::types::version::{Era, ProtocolVersion};
+use duplexer::types::skill;
+use duplexer::types::version::{Era, ProtocolVersion, Window};
 use duplexer::types::wire::{result_type, result_type_of};
 use duplexer_http_client::HttpTransport;
 use tokio::sync::mpsc;
@@ -34,6 +36,8 @@ use crate::target::Target;
 use crate::terminal::Terminal;
 use crate::text::{Style, Text};
 
+/// Time for the cancellation of a task after Ctrl-C.
+const CANCEL_TIME: Duration = Duration::from_secs(2);
 /// Maximum queued notifications.
 const BACKLOG: usize = 1024;
 
@@ -46,6 +50,8 @@ pub(crate) struct Session {
     child: Option<Child>,
     clock: CallClock,
     timeout: Option<Duration>,
+    /// The task that the command waits for, and that Ctrl-C cancels.
+    awaited: Mutex<Option<String>>,
 }
 
 impl Session {
@@ -65,12 +71,13 @@ impl Session {
         let (client, child) = match target {
             Target::Url(url) => (Box::pin(over_http(url, arguments, builder, terminal)).await?, None),
             Target::Command(words) => {
-                let (client, child) = with_program(words, arguments, builder, terminal).await?;
+                let (client, child) = with_program(words, arguments, builder).await?;
                 (client, Some(child))
             }
         };
         let (terminal, timeout) = (Arc::clone(terminal), arguments.timeout);
-        let session = Self { client, terminal, notifications, child, clock, timeout };
+        let session =
+            Self { client, terminal, notifications, child, clock, timeout, awaited: Mutex::default() };
         session.set_log_level(arguments.log).await?;
         Ok(session)
     }
@@ -95,6 +102,24 @@ impl Session {
             return Ok(result);
         }
         Err(ClientError::ResultType { method: M::METHOD, result_type, result })
+    }
+
+    /// Waits for the end of a task that this command has started. Returns its result unchanged.
+    pub(crate) async fn wait_for_task(&self, id: &str) -> Result<Json, ClientError> {
+        *lock(&self.awaited) = Some(id.to_owned());
+        let ended = self.client.task(id).raw_result().await;
+        *lock(&self.awaited) = None;
+        self.terminal.clear();
+        ended
+    }
+
+    /// Cancels the task that the command waits for.
+    pub(crate) async fn cancel_awaited_task(&self) {
+        let awaited = lock(&self.awaited).take();
+        if let Some(id) = awaited {
+            // The command ends either way.
+            let _ = timeout(CANCEL_TIME, self.client.task(id).cancel()).await;
+        }
     }
 
     /// Sets the log level. In the handshake era this is a separate request, which not every server supports.
@@ -131,10 +156,13 @@ fn client_builder(
         }
     };
     let questions = Arc::new(questions);
-    let log = Arc::clone(terminal);
+    let (log, status) = (Arc::clone(terminal), Arc::clone(terminal));
+    let tasks = TaskOptions::new().on_status(move |task| status.task(task));
     let mut builder = Client::builder("duplexer-cli", env!("CARGO_PKG_VERSION"))
+        .extension_in(skill::EXTENSION, Json::object(), Window::ALWAYS)
         .negotiation(negotiation)
         .log_level(arguments.log.unwrap_or(LoggingLevel::Info))
+        .tasks(tasks)
         .on_elicitation(move |asked| {
             let questions = Arc::clone(&questions);
             async move { Ok(questions.answer(asked).await) }
@@ -142,6 +170,10 @@ fn client_builder(
         .on_log(move |message| log.show(&logged(&message)))
         // A full queue drops the notification; the next change is shown.
         .on_notification(move |notification| drop(sender.try_send(notification)));
+    if arguments.trace {
+        let trace = Arc::clone(terminal);
+        builder = builder.on_frame(move |direction, frame| trace.show(&traced(direction, frame)));
+    }
     if let Some(limit) = arguments.timeout {
         builder = builder.timeout(limit).handshake_timeout(limit);
     }
@@ -193,22 +225,28 @@ async fn over_http(
     let headers = arguments.headers.iter();
     let mut transport =
         headers.fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value));
-    let has_token = arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let given = arguments.token_option();
     if let Some(token) = &arguments.login.token {
         transport = transport.bearer(token);
-    } else if !has_token && let Some(oauth) = login::authorization(url, &arguments.login, terminal).await? {
+    } else if given.is_none()
+        && let Some(oauth) = login::authorization(url, &arguments.login, terminal).await?
+    {
         transport = transport.authorization(Arc::new(oauth));
     }
     let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
-    let opened = connect(transport, arguments, builder, terminal).await?;
-    opened.map_err(|error| diagnosis::of_http(url, &error).unwrap_or_else(|| refused(error, arguments.era)))
+    match in_time(arguments, Box::pin(builder.open(transport))).await? {
+        Ok(client) => Ok(client),
+        Err(OpenError::Connect(error)) => {
+            Err(diagnosis::of_http(url, given, &error).unwrap_or_else(|| refused(error, arguments.era)))
+        }
+        Err(error) => Err(Failure::usage(error.to_string())),
+    }
 }
 
 async fn with_program(
     words: &[OsString],
     arguments: &SessionArguments,
     builder: ClientBuilder,
-    terminal: &Arc<Terminal>,
 ) -> Result<(Client, Child), Failure> {
     if !arguments.headers.is_empty() {
         return Err(Failure::usage("--header is for servers at a URL; a program gets --env"));
@@ -223,7 +261,7 @@ async fn with_program(
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
-    let failure = match connect(transport, arguments, builder, terminal).await {
+    let failure = match in_time(arguments, builder.connect(transport)).await {
         Ok(Ok(client)) => return Ok((client, child)),
         Ok(Err(error)) => refused(error, arguments.era),
         Err(failure) => failure,
@@ -242,24 +280,8 @@ fn traced(direction: FrameDirection, frame: &str) -> Text {
     line
 }
 
-/// Opens a session over a transport, and traces its messages if requested. Fails by itself only at the time limit.
-async fn connect(
-    transport: impl Transport,
-    arguments: &SessionArguments,
-    builder: ClientBuilder,
-    terminal: &Arc<Terminal>,
-) -> Result<Result<Client, ConnectError>, Failure> {
-    let trace = Arc::clone(terminal);
-    let opening = async {
-        if arguments.trace {
-            let shown = Tap::new(transport, move |passing, frame| {
-                trace.show(&traced(passing, frame));
-            });
-            builder.connect(shown).await
-        } else {
-            builder.connect(transport).await
-        }
-    };
+/// Waits for a session to open, up to the time limit.
+async fn in_time<T>(arguments: &SessionArguments, opening: impl Future<Output = T>) -> Result<T, Failure> {
     timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await.map_err(|_| {
         Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
     })

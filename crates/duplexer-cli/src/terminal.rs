@@ -11,8 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use duplexer::dispatch::Progress;
+use duplexer::types::task::{Task, TaskStatus};
 
-use self::bar::{Bar, described};
+use self::bar::{Bar, counted, described};
 use crate::text::{Colour, Style, Text};
 
 /// Standard error with a progress bar.
@@ -21,6 +22,8 @@ pub(crate) struct Terminal {
     screen: Screen,
     colour: Colour,
     line: Mutex<Line>,
+    /// The last state of a task that was printed as a line.
+    task_text: Mutex<Option<String>>,
 }
 
 /// Kind of standard error.
@@ -45,7 +48,8 @@ impl Terminal {
     pub(crate) fn new() -> Self {
         let stderr = io::stderr();
         let screen = if stderr.is_terminal() { Screen::Terminal } else { Screen::Plain };
-        Self { screen, colour: colour_of(&stderr), line: Mutex::new(Line::Empty) }
+        let (line, task_text) = (Mutex::new(Line::Empty), Mutex::default());
+        Self { screen, colour: colour_of(&stderr), line, task_text }
     }
 
     /// Prints one line without styles.
@@ -100,6 +104,36 @@ impl Terminal {
         if let Line::Bar(bar) = &*line {
             bar.show(report);
         }
+    }
+
+    /// Shows the state of a task that is waited for: a bar if its text counts, its text otherwise.
+    pub(crate) fn task(&self, task: &Task) {
+        if task.status.is_final() || task.status == TaskStatus::InputRequired {
+            return self.clear();
+        }
+        let text = task.status_message.as_deref().unwrap_or("working");
+        if self.screen == Screen::Plain {
+            let mut last = self.last_task_text();
+            if last.as_deref() != Some(text) {
+                self.note(&format!("task {text}"));
+                *last = Some(text.to_owned());
+            }
+            return;
+        }
+        let report = counted(text).unwrap_or_else(|| Progress::new(0.0, None, Some(text.to_owned())));
+        let mut line = self.line();
+        if matches!(*line, Line::Empty) {
+            *line = Line::Bar(Bar::new(&report));
+        }
+        match &*line {
+            Line::Bar(bar) if report.total.is_some() => bar.show(&report),
+            Line::Bar(bar) => bar.show_text(text),
+            _ => {}
+        }
+    }
+
+    fn last_task_text(&self) -> MutexGuard<'_, Option<String>> {
+        self.task_text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves a clean line after Ctrl-C, which a terminal shows as `^C` behind what is on the line already. Nothing is drawn

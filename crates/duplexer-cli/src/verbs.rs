@@ -8,6 +8,8 @@ mod listen;
 mod ping;
 mod prompt;
 mod read;
+mod skills;
+mod task;
 mod unknown;
 
 use std::sync::Arc;
@@ -23,37 +25,46 @@ use crate::show::Details;
 use crate::target::Target;
 use crate::terminal::Terminal;
 
+pub(crate) use call::Ending;
 pub(crate) use list::Kind;
+pub(crate) use task::Action;
 use unknown::unknown;
 
 /// Kind of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     List(Details),
-    Call,
+    Call(Ending),
+    Task(Action),
     Read,
     Prompt,
     Complete,
     Listen,
     Ping,
+    ListSkills,
+    ShowSkill,
+    FetchSkill,
 }
 
 /// A parsed verb with its arguments.
 enum Job {
     List(list::List),
     Call(call::Call),
+    Task(task::Task),
     Read(read::Read),
     Prompt(prompt::Prompt),
     Complete(prompt::Complete),
     Listen(listen::Listen),
     Ping,
+    Skills(skills::Skills),
 }
 
 impl Job {
     fn parse(word: Word, words: &[String]) -> Result<Self, Failure> {
         Ok(match word {
             Word::List(details) => Self::List(list::List::parse(words, details)?),
-            Word::Call => Self::Call(call::Call::parse(words)?),
+            Word::Call(ending) => Self::Call(call::Call::parse(words, ending)?),
+            Word::Task(action) => Self::Task(task::Task::parse(words, action)?),
             Word::Read => Self::Read(read::Read::parse(words)?),
             Word::Prompt => Self::Prompt(prompt::Prompt::parse(words)?),
             Word::Complete => Self::Complete(prompt::Complete::parse(words)?),
@@ -62,6 +73,9 @@ impl Job {
                 no_more(words)?;
                 Self::Ping
             }
+            Word::ListSkills => Self::Skills(skills::Skills::list(words)?),
+            Word::ShowSkill => Self::Skills(skills::Skills::show(words)?),
+            Word::FetchSkill => Self::Skills(skills::Skills::fetch(words)?),
         })
     }
 
@@ -69,11 +83,13 @@ impl Job {
         match self {
             Self::List(job) => job.run(session, output).await,
             Self::Call(job) => job.run(session, output).await,
+            Self::Task(job) => job.run(session, output).await,
             Self::Read(job) => job.run(session, output).await,
             Self::Prompt(job) => job.run(session, output).await,
             Self::Complete(job) => job.run(session, output).await,
             Self::Listen(job) => job.run(session, output).await,
             Self::Ping => ping::run(session, output).await,
+            Self::Skills(job) => job.run(session, output).await,
         }
     }
 
@@ -109,6 +125,7 @@ pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
         done = job.run(&mut session, &output) => done,
         () = signals.next() => {
             terminal.interrupted();
+            session.cancel_awaited_task().await;
             job.interrupted()
         }
     };

@@ -15,7 +15,11 @@ mod listening;
 mod login;
 #[path = "cli/screen.rs"]
 mod screen;
+#[path = "cli/skills.rs"]
+mod skills;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/tasks.rs"]
+mod tasks;
 #[path = "cli/verbs.rs"]
 mod verbs;

@@ -24,13 +24,14 @@ use super::list_handlers::ListHandlers;
 use super::renewal::Renewal;
 use super::resources::Resources;
 use super::subscriptions::Routes;
+use super::tasks::KnownTools;
 use super::timeouts::Timeouts;
 use super::tool_headers::ToolHeaders;
 use super::{Client, Inner, negotiate};
 use duplexer_core::dispatch::{
     CallClock, Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound,
 };
-use duplexer_core::transport::Transport;
+use duplexer_core::transport::{FrameDirection, Tap, Transport};
 
 /// Configuration of a [`Client`]. The capabilities that the client declares follow from its callbacks.
 ///
@@ -59,14 +60,32 @@ pub struct ClientBuilder {
     validator: Option<Arc<dyn ResultValidator>>,
     max_pages: usize,
     cache: Option<Cache>,
+    on_frame: Option<Arc<FrameObserver>>,
     #[cfg(feature = "schema")]
     pub(super) output_validation: super::OutputValidation,
 }
+
+/// Function that gets every message on the wire.
+type FrameObserver = dyn Fn(FrameDirection, &str) + Send + Sync;
 
 /// Maximum number of pages of a list, unless the builder sets another.
 const MAX_PAGES: usize = 1000;
 
 /// How client and server choose the protocol revision.
+///
+/// ```
+/// use duplexer::Server;
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let older = Client::builder("my-agent", "1.0").negotiation(Negotiation::Handshake);
+/// let client = older.connect(server.in_process()).await?;
+/// assert_eq!(client.protocol_version().as_str(), "2025-11-25");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Negotiation {
@@ -80,6 +99,20 @@ pub enum Negotiation {
 }
 
 /// Revision of the envelope era to which a session is pinned.
+///
+/// ```
+/// use duplexer::Server;
+/// use duplexer::client::{PinnedVersion, prelude::*};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let pinned = Negotiation::Pinned(PinnedVersion::new("2026-07-28"));
+/// let client = Client::builder("my-agent", "1.0").negotiation(pinned).connect(server.in_process()).await?;
+/// assert_eq!(client.protocol_version().as_str(), "2026-07-28");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct PinnedVersion {
     version: String,
@@ -128,6 +161,7 @@ impl ClientBuilder {
             validator: None,
             max_pages: MAX_PAGES,
             cache: None,
+            on_frame: None,
             #[cfg(feature = "schema")]
             output_validation: super::OutputValidation::default(),
         }
@@ -149,6 +183,16 @@ impl ClientBuilder {
     ) -> Result<Client, ConnectError> {
         self.check()?;
         self.timeouts.clock = transport.clock().unwrap_or_default();
+        match self.on_frame.take() {
+            Some(show) => {
+                let shown = Tap::new(transport, move |direction, frame| show(direction, frame));
+                self.open_transport(shown).await
+            }
+            None => self.open_transport(transport).await,
+        }
+    }
+
+    async fn open_transport(self, transport: impl Transport) -> Result<Client, ConnectError> {
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, self.dispatch.clone());
         let stop = peer.clone();
         self.open(Arc::new(peer), |inbound| {
@@ -185,14 +229,25 @@ impl ClientBuilder {
         .await
     }
 
+    /// Returns the settings of a second attempt over HTTP+SSE (2024-11-05), if `refusal` of the first one, over streamable
+    /// HTTP, is how a server refuses that has no other transport: 400, 404 or 405 without an error of the protocol.
+    ///
+    /// For `Client::open`.
+    #[doc(hidden)]
+    pub fn for_http_sse(&self, refusal: &ConnectError) -> Option<Self> {
+        let is_pinned = matches!(self.negotiation, Negotiation::Pinned(_));
+        let is_unknown = refusal.refusal().is_some_and(|refusal| matches!(refusal.status, 400 | 404 | 405));
+        (is_unknown && !is_pinned).then(|| self.clone().negotiation(Negotiation::Handshake))
+    }
+
     /// Reports faults of the configuration before anything is sent.
     fn check(&self) -> Result<(), ConnectError> {
         if let Negotiation::Pinned(pinned) = &self.negotiation {
             pinned.version()?;
         }
         let extensions = &self.callbacks.declared.extensions;
-        match extensions.iter().find(|(_, settings)| !settings.is_object()) {
-            Some((id, _)) => Err(ConnectError::InvalidExtension(id.to_owned())),
+        match extensions.iter().find(|declared| !declared.settings.is_object()) {
+            Some(declared) => Err(ConnectError::InvalidExtension(declared.id.clone())),
             None => Ok(()),
         }
     }
@@ -234,6 +289,7 @@ impl ClientBuilder {
             timeouts,
             renewal: Renewal::default(),
             tool_headers: ToolHeaders::default(),
+            known_tools: KnownTools::default(),
             max_pages,
             validator: validator.map(Validator::Custom).or(schemas),
             callbacks,

@@ -15,14 +15,16 @@ use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
 #[cfg(feature = "schema")]
 use duplexer_types::tool::CallToolParams;
-use duplexer_types::wire::{result_type, result_type_of};
+use duplexer_types::wire::{ForRevision, Shape, result_type, result_type_of};
 use serde::ser::Error as _;
 
 use super::cache::CacheMode;
+use super::extension::ClaimedResult;
 use super::input::{self, Retry};
 #[cfg(feature = "schema")]
 use super::output_schemas::OutputSchemas;
 use super::session::{decode_result, merge_headers};
+use super::tasks::{self, Wish};
 use super::{Client, ClientError};
 use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest, Progress};
 use duplexer_core::error::{BoxError, CallError};
@@ -37,18 +39,26 @@ use duplexer_core::error::{BoxError, CallError};
 ///
 /// Awaiting fails with the reasons of [`ClientError`].
 ///
-/// ```no_run
-/// # use duplexer_client::{Client, ClientError};
-/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// ```
 /// use std::time::Duration;
 /// use serde_json::json;
 ///
+/// # use duplexer::client::prelude::*;
+/// # /// Indexes.
+/// # #[duplexer::tool]
+/// # async fn index(path: String) -> String { path }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let server = duplexer::Server::builder("indexer", "1.0.0").tool(index).build()?.in_process();
+/// # let client = Client::builder("my-agent", "1.0").connect(server).await?;
 /// let result = client
 ///     .call_tool("index", json!({"path": "/work"}))
 ///     .timeout(Duration::from_secs(60))
 ///     .on_progress(|report| println!("{}", report.progress))
 ///     .await?;
-/// # Ok(()) }
+/// # assert_eq!(result.to_text(), "/work");
+/// # Ok(())
+/// # }
 /// ```
 #[must_use = "a request is sent when it is awaited"]
 pub struct Call<M: Request> {
@@ -62,6 +72,23 @@ pub struct Call<M: Request> {
 }
 
 /// Response to one round of a request.
+///
+/// ```
+/// use duplexer::client::{CallResponse, prelude::*};
+/// use duplexer::{Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("greeter", "1.0.0").tool(Tool::new("hello", || async { "Hello!" })).build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+/// match client.call_tool("hello", ()).once().await? {
+///     CallResponse::Complete(result) => assert_eq!(result.to_text(), "Hello!"),
+///     CallResponse::InputRequired(questions) => println!("the server asks: {questions:?}"),
+///     _ => {}
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallResponse<R> {
@@ -74,6 +101,24 @@ pub enum CallResponse<R> {
 /// Validator of final results, for example of a tool's result against its output schema.
 ///
 /// Set it with [`ClientBuilder::result_validator`](super::ClientBuilder::result_validator).
+///
+/// ```
+/// use duplexer::client::{Client, CompletedCall, ResultValidator};
+/// use duplexer::dispatch::BoxFuture;
+/// use duplexer::BoxError;
+///
+/// /// Refuses results that are too long for a model.
+/// struct AtMost(usize);
+///
+/// impl ResultValidator for AtMost {
+///     fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
+///         let fits = call.result.len() <= self.0;
+///         Box::pin(async move { if fits { Ok(()) } else { Err("the result is too long".into()) } })
+///     }
+/// }
+///
+/// let client = Client::builder("my-agent", "1.0").result_validator(AtMost(100_000));
+/// ```
 pub trait ResultValidator: Send + Sync + 'static {
     /// Accepts a result or rejects it with a reason. The call then fails with [`ClientError::Validation`].
     fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>>;
@@ -206,8 +251,63 @@ impl<M: Request> Call<M> {
 
     /// Sends the request and returns the result with the size of its text.
     pub(super) async fn sized(mut self) -> Result<(M::Result, usize), ClientError> {
-        let text = self.finish().await?;
+        let as_task = self.ask_for_task(Wish::Result);
+        let text = match self.finish().await {
+            Ok(text) if as_task => self.awaited_task(&text).await?,
+            Err(ClientError::ResultType { method, result_type, result }) => {
+                let claimed = ClaimedResult { client: &self.client, method, result_type, result };
+                self.claimed(claimed).await?
+            }
+            outcome => outcome?,
+        };
         Ok((self.decode(&text)?, text.len()))
+    }
+
+    /// Waits for the task that a call of 2025-11-25 has asked for.
+    async fn awaited_task(&self, text: &str) -> Result<ByteString, ClientError> {
+        let Some(created) = tasks::created(text)? else {
+            // The server answers directly, because it does not have tasks.
+            self.validate_own(text).await?;
+            return Ok(text.into());
+        };
+        let options = self.client.0.callbacks.tasks.clone().unwrap_or_default();
+        let text = ByteString::from(tasks::finish(&self.client, created, &options).await?.as_str());
+        self.validate_own(&text).await?;
+        Ok(text)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn params(&self) -> &M::Params {
+        &self.params
+    }
+
+    pub(super) fn params_mut(&mut self) -> &mut M::Params {
+        &mut self.params
+    }
+
+    /// Has the extension that claims a result finish it.
+    async fn claimed(&self, claimed: ClaimedResult<'_>) -> Result<ByteString, ClientError> {
+        let version = self.client.0.session.version;
+        let mut active = self.client.0.callbacks.extensions.iter().filter(|it| it.window().contains(version));
+        let Some(extension) = active.find(|it| it.claims(claimed.method, &claimed.result_type)) else {
+            return Err(claimed.unfinished());
+        };
+        let text = ByteString::from(extension.finish(claimed).await?.as_str());
+        self.validate_own(&text).await?;
+        Ok(text)
+    }
+
+    /// Gives a result that came later to the validator, with the params of the call.
+    async fn validate_own(&self, text: &str) -> Result<(), ClientError> {
+        let shape = Shape::new(self.client.0.session.version);
+        let params = Json::encode(&ForRevision(&self.params, shape)).map_err(CallError::Encode)?;
+        match self.validation(Some(&params), text)? {
+            Some(validation) => validation.await.map_err(ClientError::Validation),
+            None => Ok(()),
+        }
     }
 
     /// Sends the request once.
@@ -242,7 +342,10 @@ impl<M: Request> Call<M> {
                 }
             }
         }
-        if let Some(validation) = self.validation(params.as_ref(), &text)? {
+        // The creation of a task is not the result of the call.
+        if !self.asks_for_task()
+            && let Some(validation) = self.validation(params.as_ref(), &text)?
+        {
             validation.await.map_err(ClientError::Validation)?;
         }
         Ok(CallResponse::Complete(text))
@@ -299,7 +402,7 @@ impl<M: Request> Call<M> {
     }
 
     /// Returns the result of the cache or of the server.
-    async fn finish(&mut self) -> Result<ByteString, ClientError> {
+    pub(super) async fn finish(&mut self) -> Result<ByteString, ClientError> {
         if !M::METHOD.is_cacheable() || self.is_uncacheable() {
             return Ok(self.rounds().await?.0);
         }

@@ -24,6 +24,27 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 const MAX_ATTEMPTS: u32 = 10;
 
 /// Changes of what a server offers, from [`Client::changes`]. Dropping it ends the subscription.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+/// use duplexer::server::subscriptions::MemoryBus;
+/// use duplexer::{Context, Resource, Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("clock", "1.0.0")
+///     .subscriptions(MemoryBus::new())
+///     .resource(Resource::text("clock://now", "noon").name("now"))
+///     .tool(Tool::new("set", |cx: Context| async move { cx.notify_resource_updated("clock://now").await }))
+///     .build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+/// let filter = SubscriptionFilter::new().resource_subscriptions(["clock://now".to_owned()]);
+/// let mut changes = client.changes(filter).await?;
+/// client.call_tool("set", ()).await?;
+/// assert_eq!(changes.next().await.unwrap()?, Change::Resource("clock://now".to_owned()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Changes {
     route: Arc<Route>,

@@ -1,28 +1,41 @@
 //! Errors of connecting and of requests.
 
+use std::error::Error;
+use std::fmt;
+
 use duplexer_types::json::Json;
 use duplexer_types::methods::Method;
+use duplexer_types::text::shown;
 use duplexer_types::tool::ToolFailed;
 use duplexer_types::version::ProtocolVersion;
 
-use duplexer_core::error::{BoxError, CallError, Chain, ErrorKind, McpError};
+use duplexer_core::error::{BoxError, CallError, ErrorKind, McpError};
 use duplexer_core::transport::HttpRefusal;
 
 /// Why a session could not be opened.
-#[derive(Debug, thiserror::Error)]
+///
+/// ```
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let (transport, server) = duplexer::transport::memory::pair();
+/// drop(server);
+/// let error = Client::builder("my-agent", "1.0").connect(transport).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Closed);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// A request that opens the session failed, or the server refused it.
-    #[error("could not open the session: {}", Chain(.0))]
     Call(CallError),
     /// Client and server have no revision in common. Holds the revisions that the server offers.
-    #[error("no protocol revision in common; the server offers {}", offer(.0))]
     NoCommonVersion(Vec<String>),
     /// The server answered the handshake with a revision that the client does not support.
-    #[error("the server wants to speak `{0}`, which is not a revision with a handshake that is known here")]
     UnsupportedVersion(String),
     /// The builder pins the session to something other than a revision of the envelope era. Nothing was sent.
-    #[error("a client can be pinned to a revision of the envelope era ({known}), not to `{version}`")]
     InvalidPinnedVersion {
         /// The version of the pin.
         version: String,
@@ -30,7 +43,6 @@ pub enum ConnectError {
         known: String,
     },
     /// The builder declares the extension with this id with settings that are not a JSON object. Nothing was sent.
-    #[error("the settings of the extension `{0}` are not a JSON object")]
     InvalidExtension(String),
 }
 
@@ -58,18 +70,70 @@ impl ConnectError {
     }
 }
 
-/// The text contains the causes of `error`, so it is not a source.
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(error) => write!(f, "could not open the session: {error}"),
+            Self::NoCommonVersion(versions) => {
+                let offer = if versions.is_empty() { "none".to_owned() } else { shown(&versions.join(", ")) };
+                write!(f, "no protocol revision in common; the server offers {offer}")
+            }
+            Self::UnsupportedVersion(version) => {
+                let version = shown(version);
+                write!(
+                    f,
+                    "the server answered with the revision `{version}`, which this client does not support"
+                )
+            }
+            Self::InvalidPinnedVersion { version, known } => {
+                write!(
+                    f,
+                    "a client can be pinned to a revision of the envelope era ({known}), not to `{version}`"
+                )
+            }
+            Self::InvalidExtension(id) => {
+                write!(f, "the settings of the extension `{id}` are not a JSON object")
+            }
+        }
+    }
+}
+
+/// The text of a failed request is part of the text here, so its cause is the next one of the chain.
+impl Error for ConnectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Call(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
 impl From<CallError> for ConnectError {
     fn from(error: CallError) -> Self {
         Self::Call(error)
     }
 }
 
-fn offer(versions: &[String]) -> String {
-    if versions.is_empty() { "none".to_owned() } else { versions.join(", ") }
-}
-
 /// Why a request of a client failed.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+/// use duplexer::{Server, Tool, ToolError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let fails = Tool::new("fails", || async { Err::<(), _>(ToolError::new("The disk is full.")) });
+/// let server = Server::builder("disk", "1.0.0").tool(fails).build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+///
+/// let failed = client.call_tool("fails", ()).text().await.unwrap_err();
+/// assert!(matches!(&failed, ClientError::ToolFailed(failed) if failed.to_string() == "The disk is full."));
+/// let unknown = client.call_tool("format", ()).await.unwrap_err();
+/// assert_eq!(unknown.kind(), ErrorKind::Refused);
+/// assert!(!unknown.is_retryable());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -103,7 +167,7 @@ pub enum ClientError {
     },
     /// The result has a `resultType` that the method does not have: an extension defines it, or the server is wrong.
     /// [`Call::raw`](super::Call::raw) returns such a result instead of this error.
-    #[error("`{method}` was answered with a result of the unknown type `{result_type}`; `raw()` returns it")]
+    #[error("`{method}` was answered with a result of the unknown type `{result_type}`")]
     ResultType {
         /// The method.
         method: Method,
@@ -131,6 +195,17 @@ pub enum ClientError {
         /// Maximum size of a collected list, as JSON text.
         bytes: usize,
     },
+    /// The task was cancelled. Holds its id.
+    #[error("the task `{0}` was cancelled")]
+    TaskCancelled(String),
+    /// The server does not know the task: it never existed, has expired, or belongs to somebody else.
+    #[error("the server does not know the task `{id}`: {reason}")]
+    UnknownTask {
+        /// The id.
+        id: String,
+        /// The text of the server.
+        reason: String,
+    },
     /// The [`ResultValidator`](super::ResultValidator) of the session rejected the result.
     #[error("the answer of the server did not pass the check")]
     Validation(#[source] BoxError),
@@ -147,7 +222,7 @@ impl ClientError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Call(error) => error.kind(),
-            Self::ToolFailed(_) => ErrorKind::Refused,
+            Self::ToolFailed(_) | Self::TaskCancelled(_) | Self::UnknownTask { .. } => ErrorKind::Refused,
             Self::Unavailable { .. } | Self::Unanswered { .. } => ErrorKind::Local,
             Self::TooManyRounds { .. }
             | Self::ResultType { .. }

@@ -17,8 +17,10 @@ use duplexer_types::roots::ListRootsResult;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use duplexer_types::version::{ProtocolVersion, feature};
 
+use super::extension::{ClientExtension, DeclaredExtension};
 use super::input::MAX_RETRIES;
 use super::list_handlers::ListHandlers;
+use super::tasks::TaskOptions;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
@@ -26,6 +28,16 @@ use duplexer_core::error::McpError;
 ///
 /// Progress notifications go to the callback of their call, and cancellations cancel the request's callback; neither
 /// appears here.
+///
+/// ```
+/// use duplexer::client::{Client, ServerNotification};
+///
+/// let client = Client::builder("my-agent", "1.0").on_notification(|notification| match notification {
+///     ServerNotification::ToolsListChanged => println!("other tools"),
+///     ServerNotification::ResourceUpdated(resource) => println!("{} has changed", resource.uri),
+///     _ => {}
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerNotification {
@@ -66,6 +78,9 @@ pub(super) struct Callbacks {
     pub(super) notification: Option<NotificationCallback<ServerNotification>>,
     pub(super) declared: DeclaredCapabilities,
     pub(super) lists: ListHandlers,
+    pub(super) extensions: Vec<Arc<dyn ClientExtension>>,
+    /// How tasks are waited for, if the client has them.
+    pub(super) tasks: Option<TaskOptions>,
     /// Maximum number of times that a request is sent again with input.
     pub(super) input_rounds: u32,
 }
@@ -75,13 +90,13 @@ pub(super) struct Callbacks {
 pub(super) struct DeclaredCapabilities {
     pub(super) sampling: SamplingCapability,
     pub(super) elicitation: ElicitationCapability,
-    pub(super) extensions: JsonObject,
+    pub(super) extensions: Vec<DeclaredExtension>,
 }
 
 impl Default for DeclaredCapabilities {
     fn default() -> Self {
         let both = ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new());
-        Self { sampling: SamplingCapability::new(), elicitation: both, extensions: JsonObject::new() }
+        Self { sampling: SamplingCapability::new(), elicitation: both, extensions: Vec::new() }
     }
 }
 
@@ -95,20 +110,24 @@ impl Default for Callbacks {
             notification: None,
             declared: DeclaredCapabilities::default(),
             lists: ListHandlers::default(),
+            extensions: Vec::new(),
+            tasks: None,
             input_rounds: MAX_RETRIES,
         }
     }
 }
 
 impl Callbacks {
-    /// Returns the capabilities of the client: those that have a callback.
-    pub(super) fn capabilities(&self) -> ClientCapabilities {
+    /// Returns the capabilities of the client in a revision: those that have a callback, and the extensions that are
+    /// declared there.
+    pub(super) fn capabilities(&self, version: ProtocolVersion) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::new();
         capabilities.sampling = self.sampling.as_ref().map(|_| self.declared.sampling.clone());
         capabilities.elicitation = self.elicitation.as_ref().map(|_| self.declared.elicitation.clone());
         capabilities.roots = self.roots.as_ref().map(|_| RootsCapability::new().list_changed(true));
-        let extensions = &self.declared.extensions;
-        capabilities.extensions = (!extensions.is_empty()).then(|| extensions.clone());
+        let declared = self.declared.extensions.iter().filter(|it| it.window.contains(version));
+        let extensions: JsonObject = declared.map(|it| (it.id.clone(), it.settings.clone())).collect();
+        capabilities.extensions = (!extensions.is_empty()).then_some(extensions);
         capabilities
     }
 

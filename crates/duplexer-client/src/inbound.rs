@@ -1,5 +1,6 @@
 //! Routes requests and notifications of the server from the dispatcher to the callbacks.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use duplexer_types::error::ErrorObject;
@@ -83,6 +84,18 @@ impl ClientInbound {
         })
     }
 
+    /// Offers a notification to the extensions of the session. Returns whether one of them has taken it.
+    fn is_claimed(&self, method: &str, params: Option<&Json>) -> bool {
+        let version = self.version();
+        let mut active = self.callbacks.extensions.iter().filter(|it| it.window().contains(version));
+        active.any(|extension| {
+            catch_unwind(AssertUnwindSafe(|| extension.notification(method, params))).unwrap_or_else(|_| {
+                tracing::error!(extension = extension.id(), method, "a notification callback panicked");
+                true
+            })
+        })
+    }
+
     /// Delivers a notification to the listen stream it belongs to and to the callbacks.
     fn notify(&self, call: &Message) {
         let notification = match self.known(call.method()) {
@@ -104,10 +117,11 @@ impl ClientInbound {
                 .map(ServerNotification::ResourceUpdated),
             Some(Method::ElicitationComplete) => notification_params::<methods::ElicitationComplete>(call)
                 .map(ServerNotification::ElicitationComplete),
-            _ => call.params().map(Json::parse).transpose().map(|params| {
-                let method = call.method().to_owned();
-                ServerNotification::Other { method, params }
-            }),
+            _ => match call.params().map(Json::parse).transpose() {
+                Ok(params) if self.is_claimed(call.method(), params.as_ref()) => return,
+                params => params
+                    .map(|params| ServerNotification::Other { method: call.method().to_owned(), params }),
+            },
         };
         match notification {
             Ok(notification) => {

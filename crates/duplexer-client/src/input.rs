@@ -64,9 +64,13 @@ pub(super) async fn respond(
     Ok(Retry { responses: Some(responses), state: required.request_state })
 }
 
-type PendingResponse = BoxFuture<'static, Result<InputResponse, McpError>>;
+pub(super) type PendingResponse = BoxFuture<'static, Result<InputResponse, McpError>>;
 
-fn run_callback(callbacks: Callbacks, request: InputRequest, version: ProtocolVersion) -> PendingResponse {
+pub(super) fn run_callback(
+    callbacks: Callbacks,
+    request: InputRequest,
+    version: ProtocolVersion,
+) -> PendingResponse {
     Box::pin(async move {
         match request {
             InputRequest::Elicit(params) => {

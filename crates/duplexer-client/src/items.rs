@@ -10,11 +10,12 @@ use std::task::{Context, Poll, ready};
 
 use duplexer_types::error::ErrorCode;
 use duplexer_types::methods::{
-    Method, PromptsList, Request, ResourcesList, ResourcesTemplatesList, ToolsList,
+    Method, PromptsList, Request, ResourcesList, ResourcesTemplatesList, SkillsList, ToolsList,
 };
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::prompt::PromptDefinition;
 use duplexer_types::resource::{ResourceDefinition, ResourceTemplate};
+use duplexer_types::skill::Skill;
 use duplexer_types::tool::ToolDefinition;
 use futures_core::Stream;
 
@@ -29,6 +30,28 @@ const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 /// Stream of the items of a list. It requests a page when the items of the page before have been read.
 ///
 /// It ends after an error. Neither the number of items of a page nor the form of a cursor ends a list.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+/// use duplexer::{Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0")
+///     .page_size(1)
+///     .tool(Tool::new("add", || async {}))
+///     .tool(Tool::new("subtract", || async {}))
+///     .build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+/// let mut tools = client.tools();
+/// let mut names = Vec::new();
+/// while let Some(tool) = tools.next().await {
+///     names.push(tool?.name);
+/// }
+/// assert_eq!(names, ["add", "subtract"]);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a page is requested when the stream is read"]
 pub struct Items<T> {
     method: Method,
@@ -198,6 +221,11 @@ impl Client {
         self.items::<PromptsList, _>(|page| (page.prompts, page.next_cursor))
     }
 
+    /// Returns a stream of the entries of all skills of the server. It reads nothing of a skill.
+    pub fn skills(&self) -> Items<Skill> {
+        self.items::<SkillsList, _>(|page| (page.skills, page.next_cursor))
+    }
+
     /// Returns all tools of the server.
     ///
     /// # Errors
@@ -207,19 +235,40 @@ impl Client {
         self.tools().collect().await
     }
 
-    /// Returns all resources of the server. Fails like [`Client::all_tools`].
+    /// Returns all resources of the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
     pub async fn all_resources(&self) -> Result<Vec<ResourceDefinition>, ClientError> {
         self.resources().collect().await
     }
 
-    /// Returns all resource templates of the server. Fails like [`Client::all_tools`].
+    /// Returns all resource templates of the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
     pub async fn all_resource_templates(&self) -> Result<Vec<ResourceTemplate>, ClientError> {
         self.resource_templates().collect().await
     }
 
-    /// Returns all prompts of the server. Fails like [`Client::all_tools`].
+    /// Returns all prompts of the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
     pub async fn all_prompts(&self) -> Result<Vec<PromptDefinition>, ClientError> {
         self.prompts().collect().await
+    }
+
+    /// Returns the entries of all skills of the server. It reads nothing of a skill.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
+    pub async fn all_skills(&self) -> Result<Vec<Skill>, ClientError> {
+        self.skills().collect().await
     }
 
     fn items<M, T>(&self, open: Open<M::Result, T>) -> Items<T>

@@ -4,6 +4,8 @@
 //! request carries and how results are decoded, and no other code depends on the era. `inbound` serves the server's
 //! requests and notifications through the callbacks of `handler`. The crate does not know servers.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod arguments;
 mod builder;
 mod cache;
@@ -12,6 +14,7 @@ mod changes;
 mod connection_task;
 mod endpoint;
 mod error;
+mod extension;
 mod handler;
 mod inbound;
 mod input;
@@ -26,6 +29,7 @@ mod resources;
 mod restart;
 mod session;
 mod subscriptions;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -60,12 +64,14 @@ pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
 pub use changes::Changes;
 pub use endpoint::Endpoint;
 pub use error::{ClientError, ConnectError};
+pub use extension::{ClaimedResult, ClientExtension};
 pub use handler::ServerNotification;
 pub use items::Items;
 #[cfg(feature = "schema")]
 pub use output_schemas::OutputValidation;
 pub use restart::{RestartPolicy, RestartingCommand, StartProcessError};
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
+pub use tasks::{Started, TaskHandle, TaskOptions};
 
 pub use duplexer_core::error::ErrorKind;
 pub use duplexer_core::transport::HttpRefusal;
@@ -74,18 +80,26 @@ pub use duplexer_core::transport::HttpRefusal;
 ///
 /// Every request is a [`Call`], which is sent when it is awaited. Dropping its future cancels the request.
 ///
-/// ```no_run
-/// # use std::time::Duration;
-/// # use duplexer_client::Client;
-/// # use duplexer_core::transport::Transport;
-/// # async fn example(transport: impl Transport) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer::client::prelude::*;
 /// use serde_json::json;
 ///
-/// let client = Client::builder("my-agent", "1.0").timeout(Duration::from_secs(30)).connect(transport).await?;
+/// # /// Adds.
+/// # #[duplexer::tool]
+/// # async fn add(a: i64, b: i64) -> i64 { a + b }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let server = duplexer::Server::builder("calculator", "1.0.0").tool(add).build()?.in_process();
+/// let client = Client::builder("my-agent", "1.0").timeout(Duration::from_secs(30)).connect(server).await?;
 /// let tools = client.all_tools().await?;
-/// let sum = client.call_tool("add", json!({"a": 1, "b": 2})).await?;
+/// assert_eq!(tools[0].name, "add");
+/// let sum = client.call_tool("add", json!({"a": 1, "b": 2})).text().await?;
+/// assert_eq!(sum, "3");
 /// client.close().await?;
-/// # Ok(()) }
+/// # Ok(())
+/// # }
 /// ```
 #[doc(alias("session", "connect"))]
 #[derive(Clone)]
@@ -97,6 +111,7 @@ struct Inner {
     timeouts: Timeouts,
     renewal: Renewal,
     tool_headers: ToolHeaders,
+    known_tools: tasks::KnownTools,
     max_pages: usize,
     validator: Option<call::Validator>,
     callbacks: Callbacks,

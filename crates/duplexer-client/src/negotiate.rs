@@ -37,11 +37,8 @@ pub(super) async fn negotiate(
     builder: &ClientBuilder,
     inbound: &ClientInbound,
 ) -> Result<Session, ConnectError> {
-    let identity = Identity {
-        info: builder.info.clone(),
-        capabilities: builder.callbacks.capabilities(),
-        log_level: builder.log_level,
-    };
+    let identity =
+        Identity { info: &builder.info, callbacks: &builder.callbacks, log_level: builder.log_level };
     let Timeouts { clock, .. } = &builder.timeouts;
     let negotiator = Negotiator { peer, identity, inbound, clock };
     let negotiated = async {
@@ -103,7 +100,7 @@ async fn initialize(peer: &dyn Outbound, params: Json) -> Result<InitializeResul
 
 struct Negotiator<'a> {
     peer: &'a dyn Outbound,
-    identity: Identity,
+    identity: Identity<'a>,
     inbound: &'a ClientInbound,
     clock: &'a CallClock,
 }
@@ -192,7 +189,7 @@ impl Negotiator<'_> {
     }
 
     async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
-        let envelope = RequestEnvelope::new(version, &self.identity)?;
+        let envelope = RequestEnvelope::new(version, self.identity)?;
         let request = envelope.attach::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
         let text = self.peer.request(request).await?;
         serde_json::from_str(&text).map_err(CallError::Unexpected)
@@ -209,7 +206,7 @@ impl Negotiator<'_> {
             server_info: info.and_then(|info| info.decode().ok()),
             capabilities: discovered.capabilities,
             instructions: discovered.instructions,
-            envelope: RequestEnvelope::new(version, &self.identity)?,
+            envelope: RequestEnvelope::new(version, self.identity)?,
             opening: None,
             result_revision: None,
         })
@@ -226,7 +223,7 @@ impl Negotiator<'_> {
             server_info: Some(opened.server_info),
             capabilities: opened.capabilities,
             instructions: opened.instructions,
-            envelope: RequestEnvelope::new(version, &self.identity)?,
+            envelope: RequestEnvelope::new(version, self.identity)?,
             opening: Some(self.opening(version)?),
             result_revision: Some(PROPOSED),
         };
@@ -238,13 +235,13 @@ impl Negotiator<'_> {
 
     /// Returns the params of a handshake that proposes `version`.
     fn opening(&self, version: ProtocolVersion) -> Result<Json, CallError> {
-        let Identity { info, capabilities, .. } = &self.identity;
-        let params = InitializeParams::new(version.as_str(), capabilities.clone(), info.clone());
+        let Identity { info, callbacks, .. } = self.identity;
+        let params = InitializeParams::new(version.as_str(), callbacks.capabilities(version), info.clone());
         Json::encode(&ForRevision(&params, Shape::new(version))).map_err(CallError::Encode)
     }
 
     fn warn_about_deprecations(&self, version: ProtocolVersion) {
-        let declared = &self.identity.capabilities;
+        let declared = self.identity.callbacks.capabilities(version);
         let deprecated = [
             ("logging", self.identity.log_level.is_some()),
             ("roots", declared.roots.is_some()),

@@ -20,6 +20,12 @@ const MAX_TOOLS: usize = 10_000;
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Which results of tools are validated against the output schema of the tool (feature `schema`).
+///
+/// ```
+/// use duplexer_client::{Client, OutputValidation};
+///
+/// let strict = Client::builder("my-agent", "1.0").output_validation(OutputValidation::Always);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputValidation {

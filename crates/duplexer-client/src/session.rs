@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use duplexer_types::capabilities::{ClientCapabilities, ServerCapabilities};
+use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::headers;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::Implementation;
@@ -14,6 +14,7 @@ use duplexer_types::version::{Era, ProtocolVersion, feature};
 use duplexer_types::wire::{self, ForRevision, ResultBody, Shape, WireObject};
 use serde::ser::SerializeMap;
 
+use super::handler::Callbacks;
 use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::error::CallError;
 
@@ -43,10 +44,11 @@ where
         .map_err(CallError::Unexpected)
 }
 
-/// Identity and capabilities of the client.
-pub(super) struct Identity {
-    pub(super) info: Implementation,
-    pub(super) capabilities: ClientCapabilities,
+/// Identity of the client, and the callbacks from which its capabilities follow.
+#[derive(Clone, Copy)]
+pub(super) struct Identity<'a> {
+    pub(super) info: &'a Implementation,
+    pub(super) callbacks: &'a Callbacks,
     pub(super) log_level: Option<LoggingLevel>,
 }
 
@@ -60,14 +62,15 @@ pub(super) struct RequestEnvelope {
 
 impl RequestEnvelope {
     /// Creates the envelope of sessions in `version`.
-    pub(super) fn new(version: ProtocolVersion, identity: &Identity) -> Result<Self, CallError> {
+    pub(super) fn new(version: ProtocolVersion, identity: Identity<'_>) -> Result<Self, CallError> {
         let shape = Shape::new(version);
         match version.era() {
             Era::Handshake => Ok(Self { version, meta: None, log_level: None }),
             Era::Envelope => {
-                let info = Json::encode(&ForRevision(&identity.info, shape)).map_err(CallError::Encode)?;
+                let info = Json::encode(&ForRevision(identity.info, shape)).map_err(CallError::Encode)?;
+                let capabilities = identity.callbacks.capabilities(version);
                 let capabilities =
-                    Json::encode(&ForRevision(&identity.capabilities, shape)).map_err(CallError::Encode)?;
+                    Json::encode(&ForRevision(&capabilities, shape)).map_err(CallError::Encode)?;
                 Ok(Self {
                     version,
                     meta: Some(meta::envelope(version.as_str(), &info, &capabilities)),

@@ -20,6 +20,19 @@ use duplexer_core::error::CallError;
 const MAX_QUEUED: usize = 1024;
 
 /// Change of something that the server offers.
+///
+/// ```
+/// use duplexer::client::Change;
+///
+/// fn text(change: &Change) -> String {
+///     match change {
+///         Change::Resource(uri) => format!("{uri} has changed"),
+///         Change::Tools => "the server has other tools".to_owned(),
+///         _ => "a list has changed".to_owned(),
+///     }
+/// }
+/// assert_eq!(text(&Change::Resource("clock://now".to_owned())), "clock://now has changed");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -39,6 +52,27 @@ pub enum Change {
 pub struct SubscriptionLost(#[source] Option<CallError>);
 
 /// Stream of changes from `subscriptions/listen`. Dropping it cancels the request.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+/// use duplexer::server::subscriptions::MemoryBus;
+/// use duplexer::{Context, Resource, Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("clock", "1.0.0")
+///     .subscriptions(MemoryBus::new())
+///     .resource(Resource::text("clock://now", "noon").name("now"))
+///     .tool(Tool::new("set", |cx: Context| async move { cx.notify_resource_updated("clock://now").await }))
+///     .build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+/// let filter = SubscriptionFilter::new().resource_subscriptions(["clock://now".to_owned()]);
+/// let mut stream = client.listen(filter).await?;
+/// client.call_tool("set", ()).await?;
+/// assert_eq!(stream.next().await.unwrap()?, Change::Resource("clock://now".to_owned()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ListenStream {
     acknowledged: SubscriptionFilter,

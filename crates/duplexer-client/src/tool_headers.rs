@@ -62,11 +62,11 @@ impl ToolHeaders {
 impl Client {
     /// Learns from a decoded page of tools, if `result` is one.
     pub(super) fn learn_tools(&self, params: &dyn Any, result: &mut dyn Any) {
-        if self.era() == Era::Envelope
-            && let Some(page) = result.downcast_mut::<ListToolsResult>()
-        {
-            let params = params.downcast_ref::<PaginatedParams>();
-            self.0.tool_headers.learn(page, params.is_none_or(|params| params.cursor.is_none()));
+        let Some(page) = result.downcast_mut::<ListToolsResult>() else { return };
+        let is_first = params.downcast_ref::<PaginatedParams>().is_none_or(|params| params.cursor.is_none());
+        match self.era() {
+            Era::Envelope => self.0.tool_headers.learn(page, is_first),
+            Era::Handshake => self.0.known_tools.learn(page, is_first),
         }
     }
 

@@ -7,6 +7,16 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 /// Clock of a call's timeout. It is paused while a pause is held. Clones share the clock.
+///
+/// ```
+/// use duplexer_core::dispatch::{CallClock, CallOptions};
+///
+/// let clock = CallClock::new();
+/// let options = CallOptions::new().clock(clock.clone());
+/// let pause = clock.pause();
+/// // A person is asked. The timeout of the call does not run.
+/// drop(pause);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct CallClock(Arc<Shared>);
 

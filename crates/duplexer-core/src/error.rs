@@ -48,6 +48,16 @@ pub enum McpError {
 
 /// The rights that a caller lacks: as the error of the response and, if the transport has a header for it
 /// (`WWW-Authenticate` of HTTP, with status 403), as a challenge to retry with another token.
+///
+/// ```
+/// use duplexer_core::error::{Challenge, McpError};
+/// use duplexer_types::error::{ErrorCode, ErrorObject};
+///
+/// let error = ErrorObject::new(ErrorCode(-32050), "Required scope: write");
+/// let challenge = Challenge::new(error, r#"Bearer error="insufficient_scope", scope="write""#);
+/// let refusal = McpError::Forbidden(Box::new(challenge));
+/// assert_eq!(refusal.to_string(), "Required scope: write");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
@@ -169,6 +179,14 @@ impl From<CallError> for McpError {
 }
 
 /// Failure of a store. The variants say what the caller can do: all stores of the workspace have the same ones.
+///
+/// ```
+/// use duplexer_core::error::StoreError;
+///
+/// let down = StoreError::Unavailable("connection refused".into());
+/// assert!(down.is_temporary());
+/// assert!(!StoreError::Failed("a defect".into()).is_temporary());
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -197,6 +215,13 @@ impl StoreError {
 }
 
 /// Formats an error with all its causes on one line, for logs.
+///
+/// ```
+/// use duplexer_core::error::{Chain, StoreError};
+///
+/// let down = StoreError::Unavailable("connection refused".into());
+/// assert_eq!(Chain(&down).to_string(), "the store is not available: connection refused");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 

@@ -19,6 +19,20 @@ use unix::Signals;
 
 /// SIGTERM and SIGINT; on Windows Ctrl-C, Ctrl-Break, the closed console and the shutdown of the system. Once this exists
 /// they no longer end the process by themselves.
+///
+/// ```
+/// use duplexer_core::shutdown_signal::ShutdownSignals;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut signals = ShutdownSignals::listen()?;
+/// tokio::select! {
+///     () = signals.next() => println!("the supervisor ends this process"),
+///     () = async { /* the work of the program */ } => {}
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ShutdownSignals(Signals);
 

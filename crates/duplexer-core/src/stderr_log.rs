@@ -7,6 +7,8 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use duplexer_types::text::is_invisible;
+
 /// Maximum number of lines, and of bytes in each: together less than the 64 KiB of a pipe.
 const MAX_LINES: usize = 100;
 const MAX_BYTES: usize = 500;
@@ -38,11 +40,17 @@ pub fn error(text: fmt::Arguments<'_>) {
 fn line(text: &str) -> String {
     let mut line = String::from("duplexer: error: ");
     for character in text.chars() {
-        if line.len() > MAX_BYTES - "…\n".len() - character.len_utf8() {
+        if line.len()
+            > MAX_BYTES - "…\n".len() - character.len_utf8().max(char::REPLACEMENT_CHARACTER.len_utf8())
+        {
             line.push('…');
             break;
         }
-        line.push(if character.is_control() { ' ' } else { character });
+        line.push(match character {
+            control if control.is_control() => ' ',
+            hidden if is_invisible(hidden) => char::REPLACEMENT_CHARACTER,
+            visible => visible,
+        });
     }
     line.push('\n');
     line
@@ -55,6 +63,7 @@ mod tests {
     #[test]
     fn an_error_is_one_line_of_bounded_length() {
         assert_eq!(line("a\nb\u{1b}[31m"), "duplexer: error: a b [31m\n");
+        assert_eq!(line("a\u{202e}b\u{ad}"), "duplexer: error: a\u{fffd}b\u{fffd}\n");
         let long = line(&"é".repeat(10_000));
         assert!(long.len() <= MAX_BYTES && long.ends_with("é…\n"), "{}", long.len());
         const { assert!(MAX_LINES * MAX_BYTES < 64 * 1024) };

@@ -9,6 +9,38 @@ use reqwest::{Method, StatusCode, Url};
 ///
 /// Every HTTP request of a transport passes through it: POST, GET and DELETE, requests and notifications. An error ends the
 /// request with [`TransportFailure::Authorization`](duplexer_core::transport::TransportFailure::Authorization).
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use duplexer_core::dispatch::BoxFuture;
+/// use duplexer_core::error::BoxError;
+/// use duplexer_http_client::{Authorization, HttpTransport, OutgoingRequest, ResponseHead, Verdict};
+///
+/// /// Reads the key for every request, so that it can be replaced.
+/// struct ApiKey;
+///
+/// impl Authorization for ApiKey {
+///     fn authorize<'a>(&'a self, request: &'a mut OutgoingRequest) -> BoxFuture<'a, Result<(), BoxError>> {
+///         Box::pin(async move {
+///             let key = std::env::var("API_KEY")?;
+///             request.headers_mut().insert("x-api-key", key.parse()?);
+///             Ok(())
+///         })
+///     }
+///
+///     fn on_response<'a>(
+///         &'a self,
+///         _request: &'a OutgoingRequest,
+///         _response: ResponseHead<'a>,
+///     ) -> BoxFuture<'a, Result<Verdict, BoxError>> {
+///         Box::pin(async { Ok(Verdict::Accept) })
+///     }
+/// }
+///
+/// let transport = HttpTransport::new("https://mcp.example.com/mcp")?.authorization(Arc::new(ApiKey));
+/// # Ok::<_, BoxError>(())
+/// ```
 pub trait Authorization: Send + Sync + 'static {
     /// Adds what the request needs. It is called for every request, also when it is sent again or redirected.
     fn authorize<'a>(&'a self, request: &'a mut OutgoingRequest) -> BoxFuture<'a, Result<(), BoxError>>;

@@ -16,7 +16,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Response, Url};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::connection::{EVENTS, Inbox, Outgoing};
 use crate::endpoint::Endpoint;
@@ -29,6 +29,8 @@ use crate::transport::{HttpTransport, InvalidEndpoint, inbox};
 const MAX_POSTS: usize = 256;
 /// Maximum time until the server accepts a message. Its response comes on the stream.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum time after the beginning of the stream until it names the address of messages.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time for the messages in flight when the transport closes.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -213,7 +215,17 @@ async fn listen(
         return Err(TransportFailure::Protocol("it is not a stream of events".into()));
     }
     let (mut reader, mut ready) = (EventReader::new(endpoint.limit), Vec::new());
-    while let Some(piece) = response.chunk().await.map_err(failure::of_reading)? {
+    let deadline = Instant::now() + ADDRESS_TIMEOUT;
+    loop {
+        let chunk = response.chunk();
+        let piece = if matches!(*target.borrow(), Target::Unknown) {
+            let in_time = timeout_at(deadline, chunk).await;
+            in_time
+                .map_err(|_| TransportFailure::Protocol("it does not name an address for messages".into()))?
+        } else {
+            chunk.await
+        };
+        let Some(piece) = piece.map_err(failure::of_reading)? else { break };
         let fed = reader.feed(&piece, &mut |event| ready.push(event));
         for event in ready.drain(..) {
             match event.kind.as_deref() {

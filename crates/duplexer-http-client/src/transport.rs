@@ -47,15 +47,22 @@ pub enum InvalidEndpoint {
 /// `Client::close` ends a session that a handshake has opened. A client that is dropped leaves its session to the
 /// timeout of the server.
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// ```
 /// use duplexer_client::Client;
 /// use duplexer_http_client::HttpTransport;
 ///
-/// let transport = HttpTransport::builder("http://127.0.0.1:8000/mcp").header("X-Team", "data").build()?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let url = "http://127.0.0.1:8000/mcp";
+/// # let server = duplexer_server::Server::builder("notes", "1.0.0").build()?;
+/// # let server = duplexer_http::StreamableHttp::new(server).bind("127.0.0.1:0").await?;
+/// # let url = &format!("http://{}/mcp", server.local_addr()?);
+/// # let serving = tokio::spawn(server.serve_until(std::future::pending()));
+/// let transport = HttpTransport::builder(url).header("X-Team", "data").build()?;
 /// let client = Client::builder("my-agent", "1.0").connect(transport).await?;
 /// client.close().await?;
-/// # Ok(()) }
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
 pub struct HttpTransport(Endpoint);
@@ -106,6 +113,12 @@ impl HttpTransport {
         Ok(self)
     }
 
+    /// Returns a transport to the same URL, with the same settings, for a server that offers HTTP+SSE (2024-11-05).
+    #[must_use]
+    pub fn http_sse(&self) -> HttpSseTransport {
+        HttpSseTransport::from_endpoint(self.0.clone())
+    }
+
     /// Has `authorization` add credentials to every request. One can serve several transports.
     #[must_use]
     pub fn authorization(mut self, authorization: Arc<dyn Authorization>) -> Self {
@@ -122,6 +135,17 @@ fn bearer(token: &str) -> Result<HeaderValue, InvalidEndpoint> {
 }
 
 /// Builder of an [`HttpTransport`]. Invalid settings are reported by [`Self::build`].
+///
+/// ```
+/// use duplexer_http_client::HttpTransport;
+///
+/// let transport = HttpTransport::builder("https://mcp.example.com/mcp")
+///     .bearer("a-token")
+///     .header("x-tenant", "42")
+///     .build()?;
+/// assert!(HttpTransport::builder("mcp.example.com").build().is_err());
+/// # Ok::<_, duplexer_http_client::InvalidEndpoint>(())
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct HttpTransportBuilder {
     url: String,

@@ -13,6 +13,7 @@ mod exchange;
 mod handshake;
 mod head;
 mod http_sse;
+mod readiness;
 mod reply;
 mod request;
 mod request_body;
@@ -43,6 +44,7 @@ pub(crate) use service_state::lock;
 
 pub use body::{ResponseBody, StreamTimedOut};
 pub use config::{Cors, Handshake, HttpConfigError, Responses, StreamableHttpBuilder};
+pub use readiness::Readiness;
 pub use security::InvalidName;
 pub use serve::{HttpServer, Listener, PathService, ServeError};
 pub use service_state::ShutdownHandle;
@@ -52,13 +54,20 @@ pub use service_state::ShutdownHandle;
 /// The server's lifespan starts with the first request (or before the first connection, if the service listens itself)
 /// and ends with [`ShutdownHandle::shutdown`].
 ///
-/// ```no_run
-/// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
 /// use duplexer_http::StreamableHttp;
+/// use duplexer_server::Server;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let address = "127.0.0.1:8000";
+/// # let address = "127.0.0.1:0";
 /// // http://127.0.0.1:8000/mcp, until Ctrl-C or SIGTERM.
-/// StreamableHttp::new(server).serve("127.0.0.1:8000").await?;
-/// # Ok(()) }
+/// let serving = StreamableHttp::new(server).serve(address);
+/// # tokio::select! { biased; ended = serving => ended?, () = tokio::task::yield_now() => {} }
+/// # Ok(())
+/// # }
 /// ```
 #[doc(alias("session", "sse", "http server"))]
 #[derive(Clone, Debug)]
@@ -67,7 +76,7 @@ pub struct StreamableHttp(Arc<ServiceState>);
 impl StreamableHttp {
     /// Creates a service with default settings: both eras, reachable from this machine only.
     pub fn new(server: Server) -> Self {
-        Self(Arc::new(ServiceState::new(server, config::Config::default())))
+        Self(ServiceState::start(server, config::Config::default()))
     }
 
     /// Returns a builder for a service with other settings.
@@ -78,6 +87,11 @@ impl StreamableHttp {
     /// Returns the handle that shuts the service down.
     pub fn handle(&self) -> ShutdownHandle {
         ShutdownHandle::new(Arc::clone(&self.0))
+    }
+
+    /// Returns the service for a balancer's readiness check.
+    pub fn readiness(&self) -> Readiness {
+        Readiness::new(Arc::clone(&self.0))
     }
 }
 

@@ -46,14 +46,15 @@ const RESOURCE: Expected = Expected {
 };
 
 pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
-    const FLAGS: [&str; 6] =
-        ["blocking", "read_only", "destructive", "idempotent", "closed_world", "check_output"];
+    const FLAGS: [&str; 7] =
+        ["blocking", "task", "read_only", "destructive", "idempotent", "closed_world", "check_output"];
     options.check(&["name", "title", "description", "timeout", "view", "meta"], &FLAGS)?;
     let blocking = options.has("blocking");
     let expansion = Expansion::new(options, function, if blocking { BLOCKING_TOOL } else { TOOL })?;
     let krate = &expansion.krate;
     let mut calls = expansion.described(options);
-    for flag in FLAGS.iter().skip(1).filter(|flag| options.has(flag)) {
+    calls.extend(task(options, krate)?);
+    for flag in FLAGS.iter().skip(2).filter(|flag| options.has(flag)) {
         let method = format_ident!("{flag}");
         calls.extend(quote!(.#method()));
     }
@@ -82,6 +83,27 @@ pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStre
         #krate::Tool::#constructor(#name, |#pattern| #body) #calls
     };
     Ok(expansion.finish(&quote!(Tool), &make))
+}
+
+/// Returns the call that makes a tool task-capable, if `task` or `task(..)` says so.
+fn task(options: &Options, krate: &TokenStream) -> syn::Result<TokenStream> {
+    const FLAGS: [&str; 3] = ["required", "explicit", "resumable"];
+    const TIMES: [&str; 2] = ["answer_within", "cancel_grace"];
+    let mut policy = quote!(#krate::tasks::TaskPolicy::new());
+    if let Some(group) = options.group("task") {
+        group.check(&TIMES, &FLAGS)?;
+        for flag in FLAGS.iter().filter(|flag| group.has(flag)) {
+            let method = format_ident!("{flag}");
+            policy.extend(quote!(.#method()));
+        }
+        for time in TIMES {
+            if let Some(seconds) = group.value(time) {
+                let method = format_ident!("{time}");
+                policy.extend(quote!(.#method(::core::time::Duration::from_secs_f64((#seconds) as f64))));
+            }
+        }
+    }
+    Ok(if options.has("task") { quote!(.task(#policy)) } else { TokenStream::new() })
 }
 
 pub(crate) fn prompt(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {

@@ -11,7 +11,9 @@ use proc_macro::TokenStream;
 
 /// Turns an async function into a tool.
 ///
-/// ```ignore
+/// ```
+/// use duplexer::{Server, tool};
+///
 /// /// Adds two numbers.
 /// #[tool]
 /// async fn add(
@@ -22,8 +24,12 @@ use proc_macro::TokenStream;
 ///     a + b
 /// }
 ///
-/// let server = Server::builder("calculator", "0").tool(add).build()?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0").tool(add).build()?;
 /// assert_eq!(add::call(1, 2).await, 3);
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// The name refers to two items afterwards:
@@ -36,7 +42,10 @@ use proc_macro::TokenStream;
 /// the tool's arguments. A first parameter of type `Context<S>` (or one marked `#[cx]`) is the context.
 ///
 /// Options: `name = "..", title = "..", description = "..", timeout = seconds, read_only, destructive, idempotent,
-/// closed_world, check_output, blocking`. A blocking tool is a plain `fn`, which runs on a thread.
+/// closed_world, check_output, blocking, task`. A blocking tool is a plain `fn`, which runs on a thread.
+///
+/// `task` lets calls run as tasks, which outlive their request; the server needs the extension `Tasks`. With options:
+/// `task(required, explicit, resumable, answer_within = seconds, cancel_grace = seconds)`, the settings of `TaskPolicy`.
 ///
 /// Parameters: documentation, `#[default(expression)]` or `#[default]`, `#[header("Name")]`, and any `#[serde(..)]` or
 /// `#[schemars(..)]` attribute. `Option<T>` can be omitted.
@@ -47,12 +56,22 @@ pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
 
 /// Turns an async function into a prompt: its parameters are the prompt's arguments, its result the messages.
 ///
-/// ```ignore
+/// ```
+/// use duplexer::completion::CompletionRequest;
+/// use duplexer::{Server, prompt};
+///
+/// async fn languages(request: CompletionRequest) -> Vec<String> {
+///     request.filter(["Rust", "Ruby", "Python"])
+/// }
+///
 /// /// Asks for a review.
 /// #[prompt]
 /// async fn review(code: String, #[complete(languages)] language: Option<String>) -> String {
 ///     format!("Review this {}: {code}", language.unwrap_or_default())
 /// }
+///
+/// let server = Server::builder("reviewer", "1.0.0").prompt(review).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
 /// ```
 ///
 /// As with [`macro@tool`], `review()` returns the prompt and `review::call(..)` calls the original function.
@@ -67,10 +86,21 @@ pub fn prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 /// Turns an async function into a resource, or into a template if the URI has variables, which are the function's
 /// parameters.
 ///
-/// ```ignore
+/// ```
+/// use duplexer::{Context, ResourceError, Server, resource};
+///
+/// struct Table {
+///     rows: Vec<String>,
+/// }
+///
 /// /// A row of a table.
-/// #[resource("db://{table}/{id}")]
-/// async fn row(cx: Context<Db>, table: String, id: u64) -> Result<String, ResourceError> { .. }
+/// #[resource("db://rows/{id}")]
+/// async fn row(cx: Context<Table>, id: usize) -> Result<String, ResourceError> {
+///     cx.state().rows.get(id).cloned().ok_or(ResourceError::NotFound)
+/// }
+///
+/// let server = Server::builder("table", "1.0.0").state(Table { rows: Vec::new() }).resource(row).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
 /// ```
 ///
 /// As with [`macro@tool`], `row()` returns the resource and `row::call(..)` calls the original function.

@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, Ident, LitStr, Path, Token};
 
-/// `"uri", name = "..", read_only`
+/// `"uri", name = "..", read_only, task(required)`
 pub(crate) struct Options {
     pub(crate) uri: Option<LitStr>,
     settings: Vec<Setting>,
@@ -15,6 +15,8 @@ pub(crate) struct Options {
 struct Setting {
     name: Ident,
     value: Option<Expr>,
+    /// The options in parentheses.
+    group: Option<Options>,
 }
 
 impl Parse for Options {
@@ -34,8 +36,13 @@ impl Parse for Options {
 impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name = input.call(syn::ext::IdentExt::parse_any)?;
+        if input.peek(syn::token::Paren) {
+            let content;
+            syn::parenthesized!(content in input);
+            return Ok(Self { name, value: None, group: Some(content.parse()?) });
+        }
         let value = if input.parse::<Option<Token![=]>>()?.is_some() { Some(input.parse()?) } else { None };
-        Ok(Self { name, value })
+        Ok(Self { name, value, group: None })
     }
 }
 
@@ -43,6 +50,11 @@ impl Options {
     /// Returns the value of `name = value`.
     pub(crate) fn value(&self, name: &str) -> Option<&Expr> {
         self.settings.iter().find(|setting| setting.name == name)?.value.as_ref()
+    }
+
+    /// Returns the options of `name(..)`.
+    pub(crate) fn group(&self, name: &str) -> Option<&Self> {
+        self.settings.iter().find(|setting| setting.name == name)?.group.as_ref()
     }
 
     /// Returns the pairs of `name = [(key, value), ..]`.
@@ -85,8 +97,11 @@ impl Options {
 
     /// Rejects options that are in neither list, or lack or have a value wrongly.
     pub(crate) fn check(&self, valued: &[&str], flags: &[&str]) -> syn::Result<()> {
-        for Setting { name, value } in &self.settings {
+        for Setting { name, value, group } in &self.settings {
             let text = name.to_string();
+            if group.is_some() && text != "task" {
+                return Err(Error::new(name.span(), format!("`{text}` takes no options")));
+            }
             let (known, wrong) = match value {
                 Some(_) => (valued.contains(&&*text) || text == "crate", flags.contains(&&*text)),
                 None => (flags.contains(&&*text), valued.contains(&&*text)),

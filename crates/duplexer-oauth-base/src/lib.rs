@@ -11,6 +11,5 @@ pub mod address;
 pub mod clock;
 pub mod fetch;
 pub mod secret;
-pub mod text;
 
 pub use secret::Secret;

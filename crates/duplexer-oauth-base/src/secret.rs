@@ -14,6 +14,14 @@ use zeroize::Zeroizing;
 pub struct RandomError(String);
 
 /// Text that is not shown by `Debug` and is zeroized on drop.
+///
+/// ```
+/// use duplexer_oauth_base::Secret;
+///
+/// let secret = Secret::new("from the environment");
+/// assert!(!format!("{secret:?}").contains("environment"));
+/// assert_eq!(secret.reveal(), "from the environment");
+/// ```
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
@@ -72,11 +80,19 @@ pub mod as_text {
     use super::Secret;
 
     /// Writes the text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     pub fn serialize<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(secret.reveal())
     }
 
     /// Reads the text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value is not a text.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
         String::deserialize(from).map(Secret::new)
     }
@@ -89,6 +105,10 @@ pub mod as_optional_text {
     use super::Secret;
 
     /// Writes the text, or `null`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     pub fn serialize<S: Serializer>(secret: &Option<Secret>, to: S) -> Result<S::Ok, S::Error> {
         match secret {
             Some(secret) => to.serialize_some(secret.reveal()),
@@ -97,6 +117,10 @@ pub mod as_optional_text {
     }
 
     /// Reads the text, or `null`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value is not a text or `null`.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
         Ok(Option::<String>::deserialize(from)?.map(Secret::new))
     }

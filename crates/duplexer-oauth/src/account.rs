@@ -4,11 +4,10 @@ use std::fmt;
 use std::time::SystemTime;
 
 use duplexer_oauth_base::clock;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use url::Url;
 
 use crate::acquire::Purpose;
-use crate::challenge::Challenge;
 use crate::client::authentication::{Client, Form};
 use crate::error::OAuthError;
 use crate::oauth::{Inner, OAuth};
@@ -17,6 +16,17 @@ use crate::server::Server;
 use crate::web::endpoint;
 
 /// What is stored for a server. It has no secrets.
+///
+/// ```
+/// use duplexer_oauth::{OAuth, Status};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer_oauth::OAuthError> {
+/// let login = OAuth::login_with_browser("my-program").build()?;
+/// assert_eq!(login.status("https://mcp.example.com/mcp").await?, Status::LoggedOut);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
@@ -61,13 +71,19 @@ impl fmt::Display for Status {
 impl OAuth {
     /// Obtains a token for a server before any request needs one: a login at once. A valid stored token is kept.
     ///
+    /// A request without a token is sent first: its challenge names the scopes and the metadata, like that of any other.
+    ///
     /// # Errors
-    /// Fails if `server` is not a URL, or if no token can be obtained.
+    /// Fails if `server` is not a URL or cannot be reached, or if no token can be obtained.
     pub async fn login(&self, server: &str) -> Result<(), OAuthError> {
-        let server = self.0.server(&parse(server)?);
+        let url = parse(server)?;
+        let server = self.0.server(&url);
         let active = self.0.active(&server).await?;
-        let is_valid = active.is_some_and(|active| !active.tokens.is_expired(self.0.now()));
-        if is_valid { Ok(()) } else { self.0.acquire(&server, Challenge::default(), Purpose::Access).await }
+        if active.is_some_and(|active| !active.tokens.is_expired(self.0.now())) {
+            return Ok(());
+        }
+        let challenge = server.web(self.0.settings.network).await?.challenge(&url).await?;
+        self.0.acquire(&server, challenge, Purpose::Access).await
     }
 
     /// Returns what is stored for a server.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
+use url::Url;
 
 use crate::challenge::Challenge;
 use crate::client::ClientIdentity;
 use crate::client::authentication::Client;
+use crate::discovery::authority::Authority;
 use crate::discovery::{Discovered, discover};
 use crate::dpop::DpopKey;
 use crate::error::OAuthError;
@@ -216,6 +218,10 @@ impl Acquisition<'_> {
         let identity = identity.ok_or_else(none)?;
         let client = identity.resolve(authority);
         client.check(authority)?;
+        let is_pinned = identity.issuer.is_some() || self.inner.settings.issuers.pinned.is_some();
+        if matches!(grant, Grant::Assertion(_)) && !is_pinned {
+            check_origin(authority)?;
+        }
         let entry = self.entry(identity.stored(client.method, None))?;
         let dpop = self.dpop_key(&entry)?;
         let endpoint = self.inner.token_endpoint(self.web, &entry, &client, dpop.as_ref())?;
@@ -227,6 +233,16 @@ impl Acquisition<'_> {
         check_binding(self.inner, &tokens)?;
         Ok((entry, tokens))
     }
+}
+
+/// Rejects a token endpoint on another origin than its issuer, which the server alone has named (OAC-57).
+fn check_origin(authority: &Authority) -> Result<(), OAuthError> {
+    let endpoint = authority.token_endpoint()?;
+    if Url::parse(&authority.issuer).is_ok_and(|issuer| issuer.origin() == endpoint.origin()) {
+        return Ok(());
+    }
+    let reason = "it is not on the origin of its issuer: name the issuer if you trust it";
+    Err(OAuthError::answer(endpoint.as_str(), reason))
 }
 
 /// Rejects a bearer token where every token must be bound (OAC-72).

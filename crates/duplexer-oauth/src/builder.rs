@@ -81,6 +81,18 @@ impl OAuth {
 }
 
 /// Builder of an [`OAuth`].
+///
+/// ```
+/// use duplexer_oauth::{MemoryCredentials, OAuth, StepUp};
+///
+/// let login = OAuth::login_with_browser("my-program")
+///     .scopes(["mcp"])
+///     .store(MemoryCredentials::new())
+///     .step_up(StepUp::Never)
+///     .on_event(|event| eprintln!("{event:?}"))
+///     .build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct OAuthBuilder {
     settings: Settings,

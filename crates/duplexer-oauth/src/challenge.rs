@@ -6,6 +6,14 @@ use std::collections::BTreeSet;
 const MAX_LENGTH: usize = 16 * 1024;
 
 /// One challenge: a scheme and its parameters. A `token68` is skipped.
+///
+/// ```
+/// use duplexer_oauth::Challenge;
+///
+/// let header = r#"Bearer error="invalid_token", scope="mcp""#;
+/// let challenge = Challenge::select([header]);
+/// assert_eq!(challenge.parameter("error"), Some("invalid_token"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Challenge {
     scheme: String,

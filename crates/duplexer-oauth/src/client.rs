@@ -13,6 +13,15 @@ use duplexer_oauth_base::Secret;
 use crate::key::Signer;
 
 /// Identity of a client that is known before the login.
+///
+/// ```
+/// use duplexer_oauth::{ClientIdentity, OAuth, Secret};
+///
+/// let secret = Secret::new("from the environment");
+/// let client = ClientIdentity::secret("service-7", secret).issuer("https://login.example.com");
+/// let service = OAuth::client_credentials(client).scopes(["mcp"]).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone)]
 pub struct ClientIdentity {
     pub(crate) id: String,

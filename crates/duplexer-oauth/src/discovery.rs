@@ -69,7 +69,7 @@ async fn choose(
         let failure = match authority::fetch(web, issuer, rules).await {
             Ok(Found::Metadata(authority)) => return Ok(*authority),
             Ok(Found::Nothing) => {
-                none(&format!("there is no metadata of '{}'", duplexer_oauth_base::text::shown(issuer)))
+                none(&format!("there is no metadata of '{}'", duplexer_types::text::shown(issuer)))
             }
             Err(error) => error,
         };

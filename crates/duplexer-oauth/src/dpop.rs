@@ -15,6 +15,13 @@ use crate::key::{Signer, SigningKey};
 use crate::record::Entry;
 
 /// Whether tokens are bound to a key. The default binds them where the server challenges with `DPoP`.
+///
+/// ```
+/// use duplexer_oauth::{Dpop, OAuth};
+///
+/// let login = OAuth::login_with_browser("my-program").dpop(Dpop::require()).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Dpop {
     policy: Policy,

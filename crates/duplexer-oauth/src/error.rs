@@ -7,11 +7,21 @@ use std::sync::Arc;
 use duplexer_core::error::{BoxError, StoreError};
 use duplexer_oauth_base::fetch::{FetchError, is_not_public};
 use duplexer_oauth_base::secret::RandomError;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 
 /// Why a request has no valid token.
 ///
 /// A failed call contains it as its cause: [`OAuthError::find`] returns it.
+///
+/// ```
+/// use duplexer_oauth::OAuthError;
+///
+/// /// Returns the page to which a web application redirects its user.
+/// fn page<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a str> {
+///     OAuthError::find(error).and_then(OAuthError::login_url)
+/// }
+/// assert_eq!(page(&OAuthError::LoginDenied), None);
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {
@@ -176,7 +186,7 @@ impl OAuthError {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Temporary { .. } => true,
-            Self::Store(error) => error.is_temporary(),
+            Self::Store(error) => matches!(**error, StoreError::Unavailable(_) | StoreError::Full),
             _ => false,
         }
     }
@@ -228,4 +238,55 @@ impl From<RandomError> for OAuthError {
 
 fn described(description: Option<&str>) -> String {
     description.map(|text| format!(" ({text})")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OAC-99: every failure is a variant of its own, and its text names what was found or what to do.
+    #[test]
+    fn every_failure_says_what_to_do() {
+        let text = |text: &str| text.to_owned();
+        let store = StoreError::Denied("no".into());
+        let cases = [
+            (OAuthError::LoginRequired { url: text("https://a/login") }, "open https://a/login"),
+            (OAuthError::LoginDenied, "denied"),
+            (OAuthError::LoginTimedOut, "call again"),
+            (OAuthError::Present { reason: text("no display") }, "no display"),
+            (OAuthError::Port { port: 3118 }, "port 3118"),
+            (OAuthError::NoRegistration { issuer: text("https://a") }, "configure a client id"),
+            (
+                OAuthError::RegistrationRefused { issuer: text("https://a"), reason: text("no") },
+                "configure a client id",
+            ),
+            (
+                OAuthError::ResourceMismatch { server: text("https://a"), published: text("https://b") },
+                "check the URL",
+            ),
+            (
+                OAuthError::IssuerMismatch {
+                    expected: text("https://a"),
+                    found: text("https://b"),
+                    place: "its metadata",
+                },
+                "'https://b' in its metadata, but must be 'https://a'",
+            ),
+            (OAuthError::NoPkce { issuer: text("https://a") }, "`without_pkce_check`"),
+            (OAuthError::InsufficientScope { required: vec![text("a"), text("b")] }, "'a b'"),
+            (
+                OAuthError::Authority { error: text("invalid_grant"), description: Some(text("gone")) },
+                "invalid_grant (gone)",
+            ),
+            (OAuthError::InsecureEndpoint { url: text("http://a") }, "neither https"),
+            (OAuthError::PrivateAddress { url: text("https://a") }, "`allow_private`"),
+            (OAuthError::from(store), "stored credentials"),
+            (OAuthError::temporary("https://a", "status 503"), "try again later"),
+        ];
+        for (error, fragment) in cases {
+            assert!(error.to_string().contains(fragment), "{error}");
+            let is_temporary = matches!(error, OAuthError::Temporary { .. });
+            assert_eq!(error.is_temporary(), is_temporary, "{error}");
+        }
+    }
 }

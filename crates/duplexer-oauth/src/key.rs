@@ -71,6 +71,15 @@ pub trait Signer: Send + Sync + 'static {
 pub struct KeyError(String);
 
 /// A private key in memory.
+///
+/// ```
+/// use duplexer_oauth::{Algorithm, ClientIdentity, SigningKey};
+///
+/// # let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----";
+/// let key = SigningKey::pem(Algorithm::EdDsa, pem)?.with_id("key-1");
+/// let client = ClientIdentity::private_key_jwt("service-7", key).issuer("https://login.example.com");
+/// # Ok::<_, duplexer_oauth::KeyError>(())
+/// ```
 #[derive(Clone)]
 pub struct SigningKey {
     algorithm: Algorithm,

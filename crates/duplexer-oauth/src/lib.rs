@@ -25,6 +25,8 @@
 //! send the client to private addresses. A refresh token is spent once, by one process, and its successor is stored before
 //! it is used. Secrets are zeroized, not logged, and not in the arguments of programs.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod account;
 mod acquire;
 mod builder;
@@ -69,7 +71,6 @@ pub use login::loopback::Loopback;
 pub use login::present::{Paste, Presenter, PrintUrl};
 pub use oauth::OAuth;
 pub use settings::StepUp;
-#[cfg(unix)]
 pub use store::file::FileCredentials;
 #[cfg(feature = "keyring")]
 pub use store::keyring::KeyringCredentials;

@@ -27,6 +27,19 @@ const MAX_SWAPS: usize = 8;
 /// OAuth for the requests of an HTTP transport: it obtains, stores, renews and sends tokens.
 ///
 /// Cheap to clone; clones share everything. One value can serve transports to several servers.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use duplexer_http_client::HttpTransport;
+/// use duplexer_oauth::OAuth;
+///
+/// let login = OAuth::login_with_browser("my-program").build()?;
+/// // One login for both: the store has a token for each server.
+/// let notes = HttpTransport::new("https://notes.example.com/mcp")?.authorization(Arc::new(login.clone()));
+/// let mail = HttpTransport::new("https://mail.example.com/mcp")?.authorization(Arc::new(login));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct OAuth(pub(crate) Arc<Inner>);
 

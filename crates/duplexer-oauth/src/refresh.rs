@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_oauth_base::Secret;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use tokio::time::Instant;
 
 use crate::acquire::check_binding;

@@ -52,7 +52,7 @@ mod tests {
         split(text)
     }
 
-    /// OAC-29, OAC-30
+    /// OAC-29, OAC-30, P-AUC-9
     #[test]
     fn a_first_login_requests_what_the_challenge_names_or_else_what_is_published() {
         assert_eq!(initial(&list("a"), &list("b c"), &[]), list("a"));
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(joined(&initial(&[], &[], &[])), None);
     }
 
-    /// OAC-31
+    /// OAC-31, P-AUC-13
     #[test]
     fn offline_access_is_requested_only_where_it_exists() {
         assert_eq!(with_offline_access(list("a"), &list("x offline_access")), list("a offline_access"));

@@ -35,6 +35,13 @@ pub(crate) enum Network {
 }
 
 /// What happens when a request needs scopes that were not granted.
+///
+/// ```
+/// use duplexer_oauth::{OAuth, StepUp};
+///
+/// let login = OAuth::login_with_browser("my-program").step_up(StepUp::Never).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepUp {

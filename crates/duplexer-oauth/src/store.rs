@@ -1,8 +1,6 @@
 //! Storage of credentials: in memory, in files, in the keyring, or anywhere else behind [`CredentialStore`].
 
-#[cfg(any(unix, feature = "keyring"))]
 mod encoding;
-#[cfg(unix)]
 pub(crate) mod file;
 #[cfg(feature = "keyring")]
 pub(crate) mod keyring;

@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_oauth_base::address::is_protected;
-use duplexer_oauth_base::fetch::{self, Answer, Fetcher, Reach};
-use duplexer_oauth_base::text::shown;
+use duplexer_oauth_base::fetch::{self, Answer, FetchError, Fetcher, Reach};
 use duplexer_types::headers::PROTOCOL_VERSION;
+use duplexer_types::methods::{Ping, Request as _};
+use duplexer_types::text::shown;
 use duplexer_types::version::ProtocolVersion;
-use reqwest::header::LOCATION;
+use reqwest::StatusCode;
+use reqwest::header::{LOCATION, WWW_AUTHENTICATE};
+use serde_json::json;
 use url::Url;
 
+use crate::challenge::Challenge;
 use crate::error::OAuthError;
 
 /// Maximum time of one request.
@@ -66,6 +70,26 @@ impl Web {
         Err(OAuthError::answer(url.as_str(), "it redirects too often"))
     }
 
+    /// Sends a `ping` without a token to a server, and returns the challenge of its refusal. One that does not refuse it has
+    /// an empty challenge.
+    pub(crate) async fn challenge(&self, server: &Url) -> Result<Challenge, OAuthError> {
+        check_protected(server)?;
+        let failed = |error| OAuthError::of_fetch(server.as_str(), &error);
+        let ping = json!({"jsonrpc": "2.0", "id": 1, "method": Ping::METHOD.name()});
+        let request = self.fetcher.post(server).map_err(failed)?;
+        let request = request
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .body(ping.to_string());
+        // The body, which may be a stream without an end, is not read.
+        let response = request.send().await.map_err(|error| failed(FetchError::Unreachable(error)))?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(Challenge::default());
+        }
+        let values = response.headers().get_all(WWW_AUTHENTICATE).into_iter();
+        Ok(Challenge::select(values.filter_map(|value| value.to_str().ok())))
+    }
+
     /// Sends a body. Redirects are not followed.
     pub(crate) async fn post(
         &self,
@@ -110,7 +134,7 @@ pub(crate) fn endpoint(text: &str) -> Result<Url, OAuthError> {
 mod tests {
     use super::*;
 
-    /// OAC-19: a custom scheme would reach a program of the user's machine.
+    /// OAC-19, P-AUC-19: a custom scheme would reach a program of the user's machine.
     #[test]
     fn an_endpoint_is_https_or_on_this_machine() {
         for fine in
@@ -152,7 +176,7 @@ mod tests {
         assert!(redirected(&from, &answer(http::HeaderMap::new())).is_none());
     }
 
-    /// OAC-90: what a public server names is not on this machine, its network or its cloud, at any hop. A name is checked by
+    /// OAC-90, P-AUC-20: what a public server names is not on this machine, its network or its cloud, at any hop. A name is checked by
     /// the addresses that it resolves to.
     #[tokio::test]
     async fn a_public_server_cannot_name_private_addresses() {

@@ -3,6 +3,8 @@
 
 #[path = "oauth/discovery.rs"]
 mod discovery;
+#[path = "oauth/enterprise.rs"]
+mod enterprise;
 #[path = "oauth/hostile.rs"]
 mod hostile;
 #[path = "oauth/login.rs"]
@@ -19,6 +21,8 @@ mod ours;
 mod processes;
 #[path = "oauth/refresh.rs"]
 mod refresh;
+#[path = "oauth/refusals.rs"]
+mod refusals;
 #[path = "oauth/secrets.rs"]
 mod secrets;
 #[path = "oauth/site.rs"]

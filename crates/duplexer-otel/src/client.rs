@@ -14,6 +14,15 @@ use crate::trace_context;
 ///
 /// A span is named `MCP send tools/call echo`. It is a child of the current span, and its context is sent to the peer in
 /// `_meta`. Without a current span every request starts a trace.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use duplexer_core::dispatch::DispatchOptions;
+/// use duplexer_otel::OtelHook;
+///
+/// let options = DispatchOptions::default().hook(Arc::new(OtelHook::new()) as Arc<_>);
+/// ```
 #[derive(Clone, Debug)]
 pub struct OtelHook {
     tracer: Tracer,

@@ -4,7 +4,7 @@
 //! Trace context and baggage are sent in `_meta`, in the W3C formats, in both directions: a handler runs as a child of
 //! the caller's span, and a request of the handler to the peer becomes a child of the handler's span.
 //!
-//! ```no_run
+//! ```
 //! use std::sync::Arc;
 //!
 //! use duplexer_core::dispatch::DispatchOptions;

@@ -22,6 +22,14 @@ use crate::trace_context;
 /// A span is named `tools/call echo`, after the method and the `name` in the params. It is a child of the span in the
 /// `_meta` of the message, or else of the current span, and it is the current span while the handler runs. The sampler
 /// sees the method; further attributes are set only on spans that are recorded.
+///
+/// ```
+/// use duplexer_otel::OtelMiddleware;
+/// use duplexer_server::Server;
+///
+/// let server = Server::builder("traced", "1.0.0").middleware(OtelMiddleware::new()).build()?;
+/// # Ok::<_, duplexer_server::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OtelMiddleware {
     tracer: Tracer,

@@ -21,6 +21,8 @@ pub struct Schema {
 impl Schema {
     /// Compiles a schema that refers only to itself and to the metaschema. Its dialect is 2020-12, unless it names draft-07.
     ///
+    /// # Errors
+    ///
     /// Fails if the schema does not follow the metaschema, names another dialect, refers to something that is not there,
     /// or has a pattern that cannot be matched in linear time (one that looks ahead, or refers back).
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
@@ -98,7 +100,11 @@ impl SchemaBuilder {
         self
     }
 
-    /// Compiles the schema; see [`Schema::compile`].
+    /// Compiles the schema.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Schema::compile`], also for one of the further documents.
     pub fn compile(self, schema: &Value) -> Result<Schema, CompileError> {
         let root = upgrade::upgraded(schema).map_or(Cow::Borrowed(schema), Cow::Owned);
         let upgrade = |(uri, document): (String, Value)| match upgrade::upgraded(&document) {

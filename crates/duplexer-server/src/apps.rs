@@ -6,6 +6,7 @@ use std::any::Any;
 
 use crate::builder::ServerBuilder;
 use crate::kernel::context::Context;
+use duplexer_types::version::Window;
 use serde_json::Value;
 
 use crate::builder::extension::Extension;
@@ -59,6 +60,11 @@ impl Apps {
 impl<S: Any + Send + Sync> Extension<S> for Apps {
     fn id(&self) -> &str {
         ID
+    }
+
+    /// Hosts of the handshake era show views too, and can only say so there.
+    fn window(&self) -> Window {
+        Window::ALWAYS
     }
 
     fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S> {

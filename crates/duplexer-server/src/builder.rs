@@ -21,7 +21,7 @@ use duplexer_types::wire::Freshness;
 use crate::catalog::CatalogDraft;
 use crate::catalog::resource::MAX_FILE_SIZE;
 use crate::features::request_state::RequestState;
-use crate::features::subscriptions;
+use crate::features::{subscriptions, tasks};
 use crate::kernel::handler::Entry;
 use crate::kernel::lifecycle;
 use crate::middleware::Middleware;
@@ -79,6 +79,8 @@ struct Deferred {
     /// Whether clients can set the level of log messages.
     logging: bool,
     max_file_size: Option<u64>,
+    /// Store and settings of tasks.
+    tasks: Option<tasks::Plan>,
     /// Number of lifespans, counted from the first, that came from merged servers.
     merged: usize,
 }
@@ -158,6 +160,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             Some(draft) => Some(self.install(draft)?),
             None => None,
         };
+        let tasks = self.link_tasks();
         if self.deferred.logging {
             advertise::register_logging(&mut self.handlers);
         }
@@ -181,6 +184,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             own_sealing,
             max_file_size: self.deferred.max_file_size.unwrap_or(MAX_FILE_SIZE),
             catalog: catalog.map(|catalog| catalog as _),
+            tasks,
         })))
     }
 }

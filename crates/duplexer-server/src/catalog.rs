@@ -15,7 +15,7 @@ mod function;
 mod item_table;
 mod list;
 mod name;
-mod path;
+pub(crate) mod path;
 pub mod prompt;
 pub mod resource;
 mod scope;
@@ -79,6 +79,26 @@ pub(crate) struct Inner {
 pub(crate) type Visible = Box<dyn Fn(&Context, CatalogItem<'_>) -> bool + Send + Sync>;
 
 /// An item of the catalog, as a [visibility filter](crate::ServerBuilder::visible) receives it.
+///
+/// ```
+/// use duplexer::server::CatalogItem;
+/// use duplexer::{Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("house", "1.0.0")
+///     .tool(Tool::new("open", || async {}))
+///     .tool(Tool::new("purge", || async {}))
+///     .visible(|cx, item| match item {
+///         CatalogItem::Tool(tool) => tool.name != "purge" || cx.principal().is_some(),
+///         _ => true,
+///     })
+///     .build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # assert_eq!(client.all_tools().await?.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum CatalogItem<'a> {

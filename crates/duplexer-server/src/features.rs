@@ -4,3 +4,4 @@ pub(crate) mod input;
 pub(crate) mod input_rounds;
 pub mod request_state;
 pub mod subscriptions;
+pub(crate) mod tasks;

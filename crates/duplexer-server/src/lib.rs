@@ -13,9 +13,9 @@
 //!
 //! - `registry` and `kernel`: an immutable table of handlers, and the code that runs them for one connection.
 //!   [`driver`] holds the entry points for transports, [`middleware`] the code around every message.
-//! - `features`: [`subscriptions`], sealed [`request_state`], input rounds.
+//! - `features`: [`subscriptions`], sealed [`request_state`], input rounds, the engine of tasks.
 //! - `catalog`: [`tool`]s, [`resource`]s, [`prompt`]s and [`completion`]s behind a snapshot; [`elicit`].
-//! - `builder`: [`ServerBuilder`], the composition root. [`apps`] is an extension on top.
+//! - `builder`: [`ServerBuilder`], the composition root. [`apps`] and [`tasks`] are extensions on top.
 
 pub mod apps;
 mod builder;
@@ -25,6 +25,7 @@ mod kernel;
 pub mod middleware;
 mod registry;
 mod schema;
+pub mod tasks;
 
 pub use builder::{BuildError, Extension, ServerBuilder};
 pub use catalog::{
@@ -42,7 +43,7 @@ pub use kernel::driver::{StdioError, run_stdio, run_stdio_with, serve, serve_std
 pub use kernel::handler::{Handler, IntoReply, Reply};
 pub use kernel::outcome::Outcome;
 pub use kernel::principal::Principal;
-pub use registry::{InitializeOverride, NotificationOptions, RunningServer, Server, StartError};
+pub use registry::{InitializeOverride, NotificationOptions, RunContext, RunningServer, Server, StartError};
 pub use schemars;
 
 #[doc(hidden)]

@@ -16,6 +16,30 @@ pub use builtin::{ConcurrencyLimit, Logging, Timeout};
 pub use duplexer_core::dispatch::Message;
 
 /// Code around every message. Implemented for every `async fn(Context, Message, Next) -> Result<Outcome, McpError>`.
+///
+/// ```
+/// use duplexer::dispatch::Message;
+/// use duplexer::middleware::Next;
+/// use duplexer::server::Outcome;
+/// use duplexer::types::error::ErrorCode;
+/// use duplexer::{Context, McpError, Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// async fn refuse_deletions(cx: Context, message: Message, next: Next) -> Result<Outcome, McpError> {
+///     if message.params().is_some_and(|params| params.contains("delete")) {
+///         return Err(McpError::new(ErrorCode(-32050), "Nothing is deleted here"));
+///     }
+///     next.run(cx, message).await
+/// }
+///
+/// let delete = Tool::new("delete", || async {});
+/// let server = Server::builder("archive", "1.0.0").middleware(refuse_deletions).tool(delete).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # assert_eq!(client.call_tool("delete", ()).await.unwrap_err().to_string(), "Nothing is deleted here");
+/// # Ok(())
+/// # }
+/// ```
 pub trait Middleware: Send + Sync + 'static {
     /// Handles the message, usually by calling `next`. The outcome of a notification is ignored.
     fn handle(

@@ -1,10 +1,11 @@
 //! The registry: an immutable table of handlers, together with the identity of the server.
 
+mod background;
 pub(crate) mod capabilities;
 mod running;
 mod slot;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,11 +18,15 @@ use duplexer_types::version::{ProtocolVersion, Window};
 use duplexer_types::wire::Freshness;
 
 use crate::features::subscriptions::Plan;
+use crate::features::tasks;
 use crate::kernel::handler::Entry;
 use crate::middleware::Middleware;
 use duplexer_core::dispatch::BoxFuture;
 
+pub use background::RunContext;
+pub(crate) use background::WorkFn;
 pub use capabilities::NotificationOptions;
+pub(crate) use running::WeakServer;
 pub use running::{InitializeOverride, RunningServer, StartError};
 pub(crate) use slot::{SlotId, StateSlot};
 
@@ -54,6 +59,8 @@ pub(crate) struct Registry {
     /// The catalog of tools, resources and prompts. The catalog layer downcasts it, because this layer does not know
     /// its type.
     pub(crate) catalog: Option<Arc<dyn std::any::Any + Send + Sync>>,
+    /// Store and settings of tasks, if the server has them.
+    pub(crate) tasks: Option<tasks::Plan>,
 }
 
 /// The identity that the server declares.
@@ -69,9 +76,19 @@ pub(crate) struct Identity {
 pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
     pub(crate) experimental: JsonObject,
-    pub(crate) extensions: JsonObject,
+    /// Declared extensions by id, in alphabetical order.
+    pub(crate) extensions: BTreeMap<String, DeclaredExtension>,
     /// The bus and its limits, if subscriptions are served.
     pub(crate) subscriptions: Option<Plan>,
+    /// The bus is there for tasks alone: the server reports no other changes.
+    pub(crate) tasks_only: bool,
+}
+
+/// The settings of an extension, and the revisions in which it is declared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeclaredExtension {
+    pub(crate) settings: Json,
+    pub(crate) window: Window,
 }
 
 /// Handlers of spec methods by index, of custom methods by name.
@@ -93,6 +110,8 @@ pub(crate) struct Lifespan {
     pub(crate) slot: SlotId,
     pub(crate) start: StartFn,
     pub(crate) stop: Option<StopFn>,
+    /// Work beside requests, with this state.
+    pub(crate) work: Vec<WorkFn>,
 }
 
 pub(crate) type State = Arc<dyn std::any::Any + Send + Sync>;

@@ -7,6 +7,8 @@
     reason = "helpers of tests fail like tests"
 )]
 
+#[path = "server/background.rs"]
+mod background;
 #[path = "server/common.rs"]
 mod common;
 #[path = "server/composition.rs"]
@@ -25,5 +27,7 @@ mod macros;
 mod prompts;
 #[path = "server/resources.rs"]
 mod resources;
+#[path = "server/tasks.rs"]
+mod tasks;
 #[path = "server/tools.rs"]
 mod tools;

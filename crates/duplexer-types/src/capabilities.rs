@@ -6,6 +6,14 @@ use crate::model::model;
 model! {
     /// Capabilities of a client: in [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation), and in the `_meta` of
     /// every request of the [envelope era](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta).
+    ///
+    /// ```
+    /// use duplexer_types::capabilities::{ClientCapabilities, RootsCapability};
+    ///
+    /// let declared = ClientCapabilities::new().roots(RootsCapability::new().list_changed(true));
+    /// assert_eq!(serde_json::to_string(&declared)?, r#"{"roots":{"listChanged":true}}"#);
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     pub struct ClientCapabilities {} optional {
         /// The client exposes roots.
         roots: RootsCapability = "roots",
@@ -16,9 +24,9 @@ model! {
         /// Non-standard capabilities.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
         experimental: JsonObject = "experimental",
-        /// Supported extensions, by identifier, with their settings (envelope era).
+        /// Supported extensions, by identifier, with their settings. Each extension says in which revisions it is declared.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: JsonObject = "extensions" since V2026_07_28,
+        extensions: JsonObject = "extensions",
         /// Support of tasks (2025-11-25).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
         tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,
@@ -28,6 +36,14 @@ model! {
 model! {
     /// Capabilities of a server: in the result of [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation) and of
     /// [`server/discover`](https://modelcontextprotocol.io/specification/2026-07-28/server/discover).
+    ///
+    /// ```
+    /// use duplexer_types::capabilities::{ServerCapabilities, ToolsCapability};
+    ///
+    /// let declared = ServerCapabilities::new().tools(ToolsCapability::new().list_changed(true));
+    /// assert_eq!(serde_json::to_string(&declared)?, r#"{"tools":{"listChanged":true}}"#);
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     pub struct ServerCapabilities {} optional {
         /// The server offers tools.
         tools: ToolsCapability = "tools",
@@ -42,9 +58,9 @@ model! {
         /// Non-standard capabilities.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
         experimental: JsonObject = "experimental",
-        /// Supported extensions, by identifier, with their settings (envelope era).
+        /// Supported extensions, by identifier, with their settings. Each extension says in which revisions it is declared.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: JsonObject = "extensions" since V2026_07_28,
+        extensions: JsonObject = "extensions",
         /// Support of tasks (2025-11-25).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
         tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,

@@ -6,6 +6,13 @@ use crate::wire::{Shape, Wire};
 
 model! {
     /// Parameters of a [`completion/complete`](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#requesting-completions) request.
+    ///
+    /// ```
+    /// use duplexer_types::completion::{CompleteParams, CompletionArgument, PromptReference};
+    ///
+    /// let params = CompleteParams::new(PromptReference::new("review"), CompletionArgument::new("language", "R"));
+    /// assert_eq!(params.argument.value, "R");
+    /// ```
     #[doc(alias = "completion/complete")]
     pub struct CompleteParams {
         /// The prompt or resource template that has the argument.
@@ -82,6 +89,13 @@ model! {
 
 model! {
     /// Suggested [values](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results) of an argument, best match first.
+    ///
+    /// ```
+    /// use duplexer_types::completion::Completion;
+    ///
+    /// let suggestions = Completion::truncated((0..150).map(|number| number.to_string()).collect());
+    /// assert_eq!((suggestions.values.len(), suggestions.total), (100, Some(150)));
+    /// ```
     pub struct Completion {
         /// The suggested values, at most [`Self::MAX_VALUES`].
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::suggestions))]

@@ -13,6 +13,15 @@ kinds! {
     /// [Content block](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result) of a tool result or of a prompt message.
     ///
     /// For revisions without a kind of content, a text describes it.
+    ///
+    /// ```
+    /// use duplexer_types::content::Content;
+    ///
+    /// let blocks = [Content::text("A red dot:"), Content::image_bytes([0x89, b'P', b'N', b'G'], "image/png")];
+    /// assert_eq!(blocks[0].as_text(), Some("A red dot:"));
+    /// assert_eq!(serde_json::to_string(&blocks[1])?, r#"{"type":"image","data":"iVBORw==","mimeType":"image/png"}"#);
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     pub enum Content by "type" {
         /// Text content.
         Text(TextContent) = "text",

@@ -20,6 +20,15 @@ mod choice;
 mod schema;
 
 /// Parameters of an [`elicitation/create`](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#creating-elicitation-requests) request.
+///
+/// ```
+/// use duplexer_types::elicitation::{ElicitParams, FormSchema, NumberKind, NumberSchema, PrimitiveSchema};
+/// use duplexer_types::json::JsonObject;
+///
+/// let guests = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer).minimum(1.0));
+/// let form = FormSchema::new(JsonObject::new().with("guests", guests)).required(["guests".to_owned()]);
+/// let question = ElicitParams::form("For how many?", form);
+/// ```
 #[doc(alias = "elicitation/create")]
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
@@ -118,6 +127,15 @@ impl<'de> serde::Deserialize<'de> for ElicitParams {
 
 model! {
     /// Result of an [`elicitation/create`](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions) request.
+    ///
+    /// ```
+    /// use duplexer_types::elicitation::{ElicitAction, ElicitResult};
+    /// use serde_json::json;
+    ///
+    /// let answer = ElicitResult::accept(json!({"guests": 4}));
+    /// assert_eq!(answer.action, ElicitAction::Accept);
+    /// assert_eq!(ElicitResult::decline().content, None);
+    /// ```
     #[doc(alias = "elicitation/create")]
     pub result ElicitResult meta until V2025_11_25 {
         /// Action of the user.

@@ -8,6 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::json::Json;
 
 /// JSON-RPC [error code](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes). The set is open: peers and applications define their own codes.
+///
+/// ```
+/// use duplexer_types::error::ErrorCode;
+///
+/// assert_eq!(ErrorCode::INVALID_PARAMS, ErrorCode(-32602));
+/// let of_the_application = ErrorCode(-32050);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ErrorCode(pub i64);
@@ -62,6 +69,14 @@ impl fmt::Display for ErrorCode {
 }
 
 /// The `error` member of a JSON-RPC response.
+///
+/// ```
+/// use duplexer_types::error::{ErrorCode, ErrorObject};
+///
+/// let error = ErrorObject::new(ErrorCode::INVALID_PARAMS, "Unknown tool: ad");
+/// assert_eq!(serde_json::to_string(&error)?, r#"{"code":-32602,"message":"Unknown tool: ad"}"#);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorObject {

@@ -15,6 +15,13 @@ pub use value::{decode, encode};
 use crate::json::Occurrence;
 
 /// Header name in its two spellings. Names are compared case-insensitively.
+///
+/// ```
+/// use duplexer_types::headers;
+///
+/// assert!(headers::METHOD.is("MCP-METHOD"));
+/// assert_eq!(headers::METHOD.canonical, "Mcp-Method");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
     /// Spelling of the specification.

@@ -4,6 +4,13 @@ use crate::model::{model, open_enum};
 
 model! {
     /// [Icon](https://modelcontextprotocol.io/specification/2026-07-28/basic#icons) of an item.
+    ///
+    /// ```
+    /// use duplexer_types::icon::Icon;
+    ///
+    /// let icon = Icon::new("https://example.com/icon.png").mime_type("image/png").sizes(["48x48".to_owned()]);
+    /// assert_eq!(icon.mime_type.as_deref(), Some("image/png"));
+    /// ```
     pub struct Icon {
         /// URI of the image: an `https:` or `data:` URI.
         src: String = "src",

@@ -13,6 +13,15 @@ model! {
     /// `tools/call`, `prompts/get` or `resources/read` request. Its `resultType` is `input_required`.
     ///
     /// It holds input requests, or a request state, or both.
+    ///
+    /// ```
+    /// use duplexer_types::elicitation::ElicitParams;
+    /// use duplexer_types::input::{InputRequest, InputRequiredResult};
+    ///
+    /// let login = ElicitParams::url("Log in to your calendar.", "https://calendar.example/login");
+    /// let asked = InputRequiredResult::asking([("login", InputRequest::Elicit(Box::new(login)))]).request_state("sealed");
+    /// assert!(asked.input_requests.unwrap().get("login").is_some());
+    /// ```
     #[doc(alias = "tools/call")]
     #[doc(alias = "prompts/get")]
     #[doc(alias = "resources/read")]

@@ -23,6 +23,16 @@ pub use text::JsonText;
 /// JSON value as text.
 ///
 /// The text is valid JSON without line breaks, so that it fits into a line-delimited message verbatim.
+///
+/// ```
+/// use duplexer_types::json::Json;
+/// use serde_json::json;
+///
+/// let json = Json::parse(r#"{"big": 12345678901234567890, "b": null}"#)?;
+/// assert_eq!(json.member("big"), Some("12345678901234567890"));
+/// assert_eq!(Json::from(json!([1, 2])).decode::<Vec<u8>>()?, [1, 2]);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
@@ -192,6 +202,14 @@ pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 /// JSON object that keeps the order of its members. Each name occurs once.
 ///
 /// Without a type parameter its values are free-form JSON, as in `_meta`.
+///
+/// ```
+/// use duplexer_types::json::JsonObject;
+///
+/// let meta: JsonObject = JsonObject::new().with("com.example/team", "data").with("com.example/cost", serde_json::json!(3));
+/// assert_eq!(serde_json::to_string(&meta)?, r#"{"com.example/team":"data","com.example/cost":3}"#);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonObject<T = Json>(Vec<(String, T)>);
 

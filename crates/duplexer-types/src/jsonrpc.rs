@@ -22,6 +22,16 @@ pub use id::RequestId;
 pub use write::{Body, write_failure, write_notification, write_request, write_success};
 
 /// Frame that borrows from the text it was read from.
+///
+/// ```
+/// use duplexer_types::jsonrpc::{RawFrame, read};
+///
+/// let RawFrame::Request { call, .. } = read(r#"{"jsonrpc":"2.0","id":1,"method":"com.example/search","params":{"word":"tea"}}"#)? else {
+///     panic!("not a request");
+/// };
+/// assert_eq!(call.params, Some(r#"{"word":"tea"}"#));
+/// # Ok::<_, duplexer_types::jsonrpc::Malformed>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawFrame<'a> {
     /// Request: expects a response with its id.

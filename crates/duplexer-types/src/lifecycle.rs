@@ -9,6 +9,13 @@ use crate::model::model;
 model! {
     /// Identity of a client or server: `clientInfo` and `serverInfo` of [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle) and of the
     /// [request envelope](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta).
+    ///
+    /// ```
+    /// use duplexer_types::lifecycle::Implementation;
+    ///
+    /// let me = Implementation::new("calculator", "1.0.0").title("Calculator").website_url("https://example.com");
+    /// assert_eq!((me.name.as_str(), me.version.as_str()), ("calculator", "1.0.0"));
+    /// ```
     pub struct Implementation {
         /// Name of the program.
         name: String = "name",

@@ -9,6 +9,13 @@ use crate::wire::same_everywhere;
 /// [Severity](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-levels) of a log message (RFC 5424), in ascending order.
 ///
 /// The set is closed: an unknown level could not be compared with the others.
+///
+/// ```
+/// use duplexer_types::logging::LoggingLevel;
+///
+/// assert!(LoggingLevel::Warning < LoggingLevel::Error);
+/// assert_eq!(LoggingLevel::Warning.as_str(), "warning");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]

@@ -72,6 +72,15 @@ fn valid_name(name: &str) -> bool {
 ///
 /// Members with JSON text are present whenever the key is, whatever the value. The caller decides what a malformed
 /// value means.
+///
+/// ```
+/// use duplexer_types::meta::RequestMeta;
+///
+/// let meta = RequestMeta::read(r#"{"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28"}"#)?;
+/// assert_eq!(meta.version().as_deref(), Some("2026-07-28"));
+/// assert!(meta.progress_token.is_some());
+/// # Ok::<_, duplexer_types::meta::InvalidMeta>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestMeta<'a> {
     /// JSON text of the revision; see [`Self::version`].

@@ -1,8 +1,8 @@
 //! The method table: every request and notification of every revision.
 //!
 //! It is the only definition of which method exists where. A row holds the sender of a method in each revision, its
-//! params and result types, and its properties. Methods that are known but not served by default (the tasks of
-//! 2025-11-25, the tasks extension) are in it too.
+//! params and result types, and its properties. Methods that are not served by default (the tasks of 2025-11-25, the
+//! extensions) are in it too.
 
 use crate::completion::{CompleteParams, CompleteResult};
 use crate::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
@@ -17,15 +17,20 @@ use crate::resource::{
 };
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
+use crate::skill::{
+    GetSkillParams, GetSkillResult, ListSkillsResult, ReadDirectoryParams, ReadDirectoryResult,
+};
 use crate::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
-use crate::task::{CancelTaskParams, DetailedTask, GetTaskParams, GetTaskResult, UpdateTaskParams};
+use crate::task::{
+    CancelTaskParams, DetailedTask, GetTaskParams, GetTaskResult, ListTasksResult, Task, UpdateTaskParams,
+};
 use crate::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use crate::version::{ProtocolVersion, Window};
 use crate::wire::{ResultBody, WireObject};
 
-use Mark::{AsksForInput, Cacheable, Extension, LongLived, Mirrors, Paginated, Unserved};
+use Mark::{AsksForInput, Cacheable, Extension, LongLived, Mirrors, Paginated};
 
 const ALWAYS: Window = Window::ALWAYS;
 const HANDSHAKE: Window = Window::HANDSHAKE;
@@ -58,6 +63,11 @@ methods! {
         TasksGet               "tasks/get"                  [SINCE_2025_11]  [V2025_11]     GetTaskParams             => GetTaskResult                 Initialized [Extension, Mirrors("taskId")];
         TasksCancel            "tasks/cancel"               [SINCE_2025_11]  [V2025_11]     CancelTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
         TasksUpdate            "tasks/update"               [ENVELOPE]       []             UpdateTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
+        TasksResult            "tasks/result"               [V2025_11]       [V2025_11]     GetTaskParams             => CallToolResult                Initialized [Extension];
+        TasksList              "tasks/list"                 [V2025_11]       [V2025_11]     PaginatedParams           => ListTasksResult               Initialized [Extension];
+        SkillsList             "skills/list"                [ALWAYS]         []             PaginatedParams           => ListSkillsResult              Initialized [Extension, Cacheable, Paginated];
+        SkillsGet              "skills/get"                 [ALWAYS]         []             GetSkillParams            => GetSkillResult                Initialized [Extension, Cacheable];
+        ResourcesDirectoryRead "resources/directory/read"   [ALWAYS]         []             ReadDirectoryParams       => ReadDirectoryResult           Initialized [Extension, Paginated];
     }
     notifications {
         Initialized               "notifications/initialized"                [HANDSHAKE] []            EmptyParams                     Opening     [];
@@ -72,12 +82,7 @@ methods! {
         ElicitationComplete       "notifications/elicitation/complete"       []          [V2025_11]    ElicitationCompleteParams       Initialized [];
         SubscriptionsAcknowledged "notifications/subscriptions/acknowledged" []          [ENVELOPE]    SubscriptionsAcknowledgedParams Initialized [];
         Tasks                     "notifications/tasks"                      []          [ENVELOPE]    DetailedTask                    Initialized [Extension];
-    }
-    // Methods without marker types: the server answers that the method does not exist.
-    unserved {
-        TasksResult "tasks/result"               Request      [V2025_11] [V2025_11] GetTaskParams;
-        TasksList   "tasks/list"                 Request      [V2025_11] [V2025_11] PaginatedParams;
-        TasksStatus "notifications/tasks/status" Notification [V2025_11] [V2025_11] EmptyParams;
+        TasksStatus               "notifications/tasks/status"               [V2025_11]  [V2025_11]    Task                            Initialized [Extension];
     }
 }
 
@@ -141,10 +146,8 @@ pub enum Mark {
     Mirrors(&'static str),
     /// The request stays open for as long as the subscription that it opens.
     LongLived,
-    /// The method belongs to an extension and exists where that is enabled.
+    /// The method belongs to an extension or an experiment, and exists where that is enabled.
     Extension,
-    /// The method is known and never served.
-    Unserved,
 }
 
 /// Row of the method table.
@@ -226,9 +229,9 @@ impl Method {
         self.has(LongLived)
     }
 
-    /// Whether the method is part of the core protocol: neither of an extension nor unserved.
+    /// Whether the method is part of the core protocol, not of an extension or an experiment.
     pub fn is_core(self) -> bool {
-        !self.has(Extension) && !self.has(Unserved)
+        !self.has(Extension)
     }
 
     /// Returns the member of the params that the HTTP header `Mcp-Name` mirrors.
@@ -269,9 +272,6 @@ macro_rules! methods {
             $notification:ident $nname:literal [$($nclient:ident)?] [$($nserver:ident)?]
             $nparams:ident $nphase:ident [$($nmark:expr),*];
         )* }
-        unserved { $(
-            $unserved:ident $uname:literal $ukind:ident [$($uclient:ident)?] [$($userver:ident)?] $uparams:ident;
-        )* }
     ) => {
         /// Method of the protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -279,7 +279,6 @@ macro_rules! methods {
         pub enum Method {
             $(#[doc = concat!("`", $rname, "`.")] #[doc(alias = $rname)] $request,)*
             $(#[doc = concat!("`", $nname, "`.")] #[doc(alias = $nname)] $notification,)*
-            $(#[doc = concat!("`", $uname, "`.")] #[doc(alias = $uname)] $unserved,)*
         }
 
         impl Method {
@@ -288,7 +287,6 @@ macro_rules! methods {
                 match name {
                     $($rname => Some(Self::$request),)*
                     $($nname => Some(Self::$notification),)*
-                    $($uname => Some(Self::$unserved),)*
                     _ => None,
                 }
             }
@@ -298,7 +296,6 @@ macro_rules! methods {
         pub const METHODS: &[Row] = &[
             $(methods!(@row $request $rname Request [$($rclient)?] [$($rserver)?] $rparams $rphase [$($rmark),*]),)*
             $(methods!(@row $notification $nname Notification [$($nclient)?] [$($nserver)?] $nparams $nphase [$($nmark),*]),)*
-            $(methods!(@row $unserved $uname $ukind [$($uclient)?] [$($userver)?] $uparams Initialized [Unserved]),)*
         ];
 
         $(

@@ -7,6 +7,15 @@ use crate::wire::Shape;
 
 model! {
     /// Parameters of a [`notifications/progress`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress) notification.
+    ///
+    /// ```
+    /// use duplexer_types::jsonrpc::RequestId;
+    /// use duplexer_types::progress::ProgressParams;
+    ///
+    /// let token = RequestId::number(1).unwrap();
+    /// let half = ProgressParams::new(token, 1.0).total(2.0).message("copying");
+    /// assert_eq!(half.progress / half.total.unwrap(), 0.5);
+    /// ```
     #[doc(alias = "notifications/progress")]
     pub struct ProgressParams {
         /// The `progressToken` from the `_meta` of the request.

@@ -11,6 +11,15 @@ model! {
     /// Definition of a [prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#prompt), an item of [`ListPromptsResult`].
     ///
     /// A server registers a `prompt::Prompt` of `duplexer-server`, which adds the function to the definition.
+    ///
+    /// ```
+    /// use duplexer_types::prompt::{PromptArgument, PromptDefinition};
+    ///
+    /// let prompt = PromptDefinition::new("review")
+    ///     .description("Asks for a review.")
+    ///     .arguments([PromptArgument::new("code").required(true)]);
+    /// assert_eq!(prompt.arguments.unwrap()[0].name, "code");
+    /// ```
     pub struct PromptDefinition {
         /// Unique identifier of the prompt.
         name: String = "name",
@@ -86,6 +95,13 @@ model! {
 
 model! {
     /// Message of a [prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#promptmessage).
+    ///
+    /// ```
+    /// use duplexer_types::prompt::PromptMessage;
+    ///
+    /// let message = PromptMessage::user("Review this code.");
+    /// assert_eq!(message.content.as_text(), Some("Review this code."));
+    /// ```
     pub struct PromptMessage {
         /// Speaker of the message.
         role: Role = "role",

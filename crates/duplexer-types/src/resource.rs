@@ -13,6 +13,13 @@ model! {
     /// Definition of a [resource](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource), an item of [`ListResourcesResult`].
     ///
     /// A server registers a `resource::Resource` of `duplexer-server`, which adds the function to the definition.
+    ///
+    /// ```
+    /// use duplexer_types::resource::ResourceDefinition;
+    ///
+    /// let resource = ResourceDefinition::new("config://app", "settings").mime_type("text/plain");
+    /// assert_eq!((resource.uri.as_str(), resource.name.as_str()), ("config://app", "settings"));
+    /// ```
     pub struct ResourceDefinition {
         /// URI of the resource.
         uri: String = "uri",
@@ -149,6 +156,13 @@ model! {
 }
 
 /// [Contents](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-contents) of a resource.
+///
+/// ```
+/// use duplexer_types::resource::ResourceContents;
+///
+/// let contents = ResourceContents::text("config://app", "verbose = true").mime_type("text/plain");
+/// assert!(matches!(contents, ResourceContents::Text(text) if text.text == "verbose = true"));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]

@@ -12,6 +12,14 @@ use crate::wire::{Shape, Wire};
 
 model! {
     /// Parameters of a [`sampling/createMessage`](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages) request.
+    ///
+    /// ```
+    /// use duplexer_types::sampling::{CreateMessageParams, SamplingMessage};
+    ///
+    /// let question = SamplingMessage::user("Summarize in one sentence: ...");
+    /// let params = CreateMessageParams::new(vec![question], 200).system_prompt("Be brief.").temperature(0.2);
+    /// assert_eq!(params.max_tokens, 200);
+    /// ```
     #[doc(alias = "sampling/createMessage")]
     pub struct CreateMessageParams {
         /// Messages of the conversation. Revisions that allow one block per message get one message per block.
@@ -66,6 +74,13 @@ impl SamplingMessage {
 
 model! {
     /// Result of a [`sampling/createMessage`](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages) request.
+    ///
+    /// ```
+    /// use duplexer_types::sampling::CreateMessageResult;
+    ///
+    /// let answer = CreateMessageResult::text("small-model", "Short.");
+    /// assert_eq!(answer.content.text(), "Short.");
+    /// ```
     #[doc(alias = "sampling/createMessage")]
     pub result CreateMessageResult {
         /// Speaker of the message: the assistant.

@@ -5,6 +5,13 @@ use crate::model::model;
 model! {
     /// [Filter](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter) of a subscription: what the client requests, or
     /// what the server acknowledges.
+    ///
+    /// ```
+    /// use duplexer_types::subscription::SubscriptionFilter;
+    ///
+    /// let filter = SubscriptionFilter::new().tools_list_changed(true).resource_subscriptions(["clock://now".to_owned()]);
+    /// assert_eq!(filter.prompts_list_changed, None);
+    /// ```
     pub struct SubscriptionFilter {} optional {
         /// Sends `notifications/tools/list_changed`.
         tools_list_changed: bool = "toolsListChanged",

@@ -1,4 +1,5 @@
-//! Tasks: requests whose results are retrieved later. The messages of the tasks extension (envelope era).
+//! Tasks: requests whose results are retrieved later. The messages of the tasks extension (envelope era), and those of the
+//! experiment of 2025-11-25, which has the same content under other names.
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
@@ -9,7 +10,7 @@ use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::version::feature;
 use crate::wire::envelope::plain_result;
-use crate::wire::{ResultBody, Shape, Wire, WireObject, object, result_type};
+use crate::wire::{ForRevision, ResultBody, Shape, Wire, WireObject, object, result_type};
 
 /// Identifier of the tasks extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -37,25 +38,98 @@ impl TaskStatus {
     }
 }
 
-model! {
-    /// State of a [task](https://modelcontextprotocol.io/extensions/tasks/overview).
-    pub struct Task {
-        /// Identifier of the task. It must be hard to guess.
-        task_id: String = "taskId",
-        /// Status of the task.
-        status: TaskStatus = "status",
-        /// Time of creation, in ISO 8601.
-        created_at: String = "createdAt",
-        /// Time of the last update, in ISO 8601.
-        last_updated_at: String = "lastUpdatedAt",
-        /// Retention time from creation, in milliseconds; `null` for unlimited.
-        #[serde(deserialize_with = "required_or_null")]
-        ttl_ms: Option<u64> = "ttlMs",
-    } optional {
-        /// Description of the status, for the user.
-        status_message: String = "statusMessage",
-        /// Suggested polling interval, in milliseconds.
-        poll_interval_ms: u64 = "pollIntervalMs",
+/// State of a [task](https://modelcontextprotocol.io/extensions/tasks/overview). In 2025-11-25 it is also the parameters of a `notifications/tasks/status` notification,
+/// and `ttlMs` and `pollIntervalMs` are called `ttl` and `pollInterval`.
+#[doc(alias = "notifications/tasks/status")]
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+#[cfg_attr(test, derive(arbitrary::Arbitrary))]
+#[serde(rename_all = "camelCase", remote = "Self")]
+#[non_exhaustive]
+pub struct Task {
+    /// Identifier of the task. It must be hard to guess.
+    pub task_id: String,
+    /// Status of the task.
+    pub status: TaskStatus,
+    /// Time of creation, in ISO 8601.
+    pub created_at: String,
+    /// Time of the last update, in ISO 8601.
+    pub last_updated_at: String,
+    /// Retention time from creation, in milliseconds; `null` for unlimited.
+    #[serde(alias = "ttl", deserialize_with = "required_or_null")]
+    pub ttl_ms: Option<u64>,
+    /// Description of the status, for the user.
+    #[serde(default)]
+    pub status_message: Option<String>,
+    /// Suggested polling interval, in milliseconds.
+    #[serde(alias = "pollInterval", default)]
+    pub poll_interval_ms: Option<u64>,
+}
+
+impl Task {
+    /// Creates a `Task` from its required members.
+    pub fn new(
+        task_id: impl Into<String>,
+        status: TaskStatus,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        ttl_ms: impl Into<Option<u64>>,
+    ) -> Self {
+        Self {
+            task_id: task_id.into(),
+            status,
+            created_at: created_at.into(),
+            last_updated_at: last_updated_at.into(),
+            ttl_ms: ttl_ms.into(),
+            status_message: None,
+            poll_interval_ms: None,
+        }
+    }
+
+    /// Sets `statusMessage`.
+    #[must_use]
+    pub fn status_message(mut self, message: impl Into<String>) -> Self {
+        self.status_message = Some(message.into());
+        self
+    }
+
+    /// Sets `pollIntervalMs`.
+    #[must_use]
+    pub fn poll_interval_ms(mut self, interval: impl Into<u64>) -> Self {
+        self.poll_interval_ms = Some(interval.into());
+        self
+    }
+}
+
+impl WireObject for Task {
+    fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error> {
+        let [ttl, poll_interval] =
+            if shape.has(feature::ENVELOPE) { ["ttlMs", "pollIntervalMs"] } else { ["ttl", "pollInterval"] };
+        map.serialize_entry("taskId", &self.task_id)?;
+        map.serialize_entry("status", &self.status)?;
+        map.serialize_entry("createdAt", &self.created_at)?;
+        map.serialize_entry("lastUpdatedAt", &self.last_updated_at)?;
+        map.serialize_entry(ttl, &self.ttl_ms)?;
+        self.status_message.as_ref().map_or(Ok(()), |it| map.serialize_entry("statusMessage", it))?;
+        self.poll_interval_ms.map_or(Ok(()), |it| map.serialize_entry(poll_interval, &it))
+    }
+}
+
+impl Wire for Task {
+    fn write<S: serde::Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        object(self, shape, serializer)
+    }
+}
+
+impl serde::Serialize for Task {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(Shape::FULL, serializer)
+    }
+}
+
+// The derived implementation also accepts arrays. With `remote` it stays private and gets objects only.
+impl<'de> serde::Deserialize<'de> for Task {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(crate::json::ObjectsOnly(deserializer))
     }
 }
 
@@ -113,7 +187,8 @@ impl DetailedTask {
 impl WireObject for DetailedTask {
     fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error> {
         self.task.members(shape, map)?;
-        Detail::members_of(self, shape, map)
+        // In 2025-11-25 the result has a request of its own, and questions are requests.
+        if shape.has(feature::ENVELOPE) { Detail::members_of(self, shape, map) } else { Ok(()) }
     }
 }
 
@@ -143,7 +218,6 @@ struct Detail {
 
 impl Detail {
     fn members_of<M: SerializeMap>(task: &DetailedTask, shape: Shape, map: &mut M) -> Result<(), M::Error> {
-        use crate::wire::ForRevision;
         let DetailedTask { input_requests, result, error, .. } = task;
         input_requests
             .as_ref()
@@ -152,9 +226,13 @@ impl Detail {
         error.as_ref().map_or(Ok(()), |it| map.serialize_entry("error", it))
     }
 
-    /// Reads a task and its details from the same text.
+    /// Reads a task and its details from the same text. In 2025-11-25 a created task is a member.
     fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(Task, Self), D::Error> {
         let json = Json::object_of(deserializer)?;
+        if let Some(nested) = json.member("task") {
+            let task = serde_json::from_str(nested).map_err(D::Error::custom)?;
+            return Ok((task, json.decode().map_err(D::Error::custom)?));
+        }
         Ok((json.decode().map_err(D::Error::custom)?, json.decode().map_err(D::Error::custom)?))
     }
 
@@ -171,7 +249,7 @@ impl<'de> serde::Deserialize<'de> for DetailedTask {
 
 /// Declares a result whose members are those of a task.
 macro_rules! flat_result {
-    ($(#[$doc:meta])* $name:ident($task:ty) = $kind:ident, $read:expr) => {
+    ($(#[$doc:meta])* $name:ident($task:ty) = $kind:ident, $read:expr, $experiment:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
         #[cfg_attr(test, derive(arbitrary::Arbitrary))]
@@ -199,10 +277,13 @@ macro_rules! flat_result {
 
         impl WireObject for $name {
             fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error> {
-                if !shape.has(feature::ENVELOPE) {
-                    return Err(serde::ser::Error::custom("this revision does not have the tasks extension"));
+                if shape.has(feature::ENVELOPE) {
+                    return self.task.members(shape, map);
                 }
-                self.task.members(shape, map)
+                if !shape.has(feature::TASK_EXPERIMENT) {
+                    return Err(serde::ser::Error::custom("this revision does not have tasks"));
+                }
+                $experiment(&self.task, shape, map)
             }
         }
 
@@ -242,13 +323,18 @@ flat_result! {
     /// Result that creates a [task](https://modelcontextprotocol.io/extensions/tasks/overview), in place of the final result of a request such as `tools/call`. Its
     /// `resultType` is `task`.
     #[doc(alias = "tools/call")]
-    CreateTaskResult(Task) = TASK, |task, _| task
+    CreateTaskResult(Task) = TASK, |task, _| task, nested
 }
 
 flat_result! {
     /// Result of a [`tasks/get`](https://modelcontextprotocol.io/extensions/tasks/overview) request.
     #[doc(alias = "tasks/get")]
-    GetTaskResult(DetailedTask) = COMPLETE, |task, detail: Detail| detail.task(task)
+    GetTaskResult(DetailedTask) = COMPLETE, |task, detail: Detail| detail.task(task), WireObject::members
+}
+
+/// Writes a created task as 2025-11-25 does.
+fn nested<M: SerializeMap>(task: &Task, shape: Shape, map: &mut M) -> Result<(), M::Error> {
+    map.serialize_entry("task", &ForRevision(task, shape))
 }
 
 model! {
@@ -279,5 +365,32 @@ model! {
     pub struct CancelTaskParams {
         /// Identifier of the task.
         task_id: String = "taskId",
+    }
+}
+
+model! {
+    /// Asks for a [task](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#creating-tasks): the member `task` of a request (2025-11-25).
+    pub struct TaskMetadata {} optional {
+        /// Requested retention time from creation, in milliseconds.
+        ttl: u64 = "ttl",
+    }
+}
+
+/// Reads the request for a task. In other revisions the member has no meaning, so a malformed one counts as absent.
+pub(crate) fn metadata<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<TaskMetadata>, D::Error> {
+    Ok(<Option<Json> as serde::Deserialize>::deserialize(deserializer)?.and_then(|json| json.decode().ok()))
+}
+
+model! {
+    /// Result of a [`tasks/list`](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks) request: one page of tasks (2025-11-25).
+    #[doc(alias = "tasks/list")]
+    pub result ListTasksResult {
+        /// The tasks of this page.
+        tasks: Vec<Task> = "tasks",
+    } optional {
+        /// Cursor of the next page. Absent on the last page.
+        next_cursor: String = "nextCursor",
     }
 }

@@ -9,12 +9,23 @@ use crate::icon::Icon;
 use crate::input::InputResponse;
 use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
+use crate::task::TaskMetadata;
 use crate::wire::handshake::{describes_objects, is_structured};
 
 model! {
     /// Definition of a [tool](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool), an item of [`ListToolsResult`].
     ///
     /// A server registers a `tool::Tool` of `duplexer-server`, which adds the function to the definition.
+    ///
+    /// ```
+    /// use duplexer_types::tool::{ToolAnnotations, ToolDefinition};
+    /// use serde_json::json;
+    ///
+    /// let tool = ToolDefinition::new("add", json!({"type": "object", "properties": {"a": {"type": "integer"}}}))
+    ///     .description("Adds.")
+    ///     .annotations(ToolAnnotations::new().read_only_hint(true));
+    /// assert_eq!(tool.name, "add");
+    /// ```
     pub struct ToolDefinition {
         /// Unique identifier of the tool.
         name: String = "name",
@@ -93,6 +104,15 @@ model! {
 
 model! {
     /// Parameters of a [`tools/call`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools) request.
+    ///
+    /// ```
+    /// use duplexer_types::tool::CallToolParams;
+    /// use serde_json::json;
+    ///
+    /// let call = CallToolParams::new("add").arguments(json!({"a": 1}));
+    /// assert_eq!(serde_json::to_string(&call)?, r#"{"name":"add","arguments":{"a":1}}"#);
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     #[doc(alias = "tools/call")]
     pub struct CallToolParams {
         /// Name of the tool.
@@ -107,12 +127,26 @@ model! {
         /// State of the server from its [`InputRequiredResult`](crate::input::InputRequiredResult), verbatim
         /// (envelope era).
         request_state: String = "requestState" since V2026_07_28,
+        /// Asks for a task (2025-11-25).
+        #[serde(deserialize_with = "crate::task::metadata")]
+        task: TaskMetadata = "task" since V2025_11_25 until V2025_11_25,
     }
 }
 
 model! {
-    /// Result of a [`tools/call`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result) request.
+    /// Result of a [`tools/call`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result) request, and of `tasks/result` (2025-11-25).
+    ///
+    /// ```
+    /// use duplexer_types::tool::CallToolResult;
+    /// use serde_json::json;
+    ///
+    /// let sum = CallToolResult::structured(json!({"sum": 3}));
+    /// assert_eq!(sum.to_text(), r#"{"sum":3}"#);
+    /// let failed = CallToolResult::error("The disk is full.").into_result();
+    /// assert_eq!(failed.unwrap_err().to_string(), "The disk is full.");
+    /// ```
     #[doc(alias = "tools/call")]
+    #[doc(alias = "tasks/result")]
     pub result CallToolResult {
         /// Content for the model.
         content: Vec<Content> = "content",
@@ -179,6 +213,14 @@ impl CallToolResult {
 }
 
 /// Failure that a tool reports in its result (`isError: true`). Its text is the text of the content.
+///
+/// ```
+/// use duplexer_types::tool::CallToolResult;
+///
+/// let failed = CallToolResult::error("The disk is full.").into_result().unwrap_err();
+/// assert_eq!(failed.to_string(), "The disk is full.");
+/// assert_eq!(failed.result().is_error, Some(true));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolFailed(Box<CallToolResult>);
 

@@ -8,6 +8,15 @@ use std::str::FromStr;
 /// Published [revision](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning) of the protocol.
 ///
 /// The variants are in order of publication, so `<` means "older than".
+///
+/// ```
+/// use duplexer_types::version::{Era, ProtocolVersion};
+///
+/// let version: ProtocolVersion = "2025-11-25".parse()?;
+/// assert_eq!(version.era(), Era::Handshake);
+/// assert!(version < ProtocolVersion::LATEST_ENVELOPE);
+/// # Ok::<_, duplexer_types::version::UnknownVersion>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProtocolVersion {
@@ -105,6 +114,14 @@ impl FromStr for ProtocolVersion {
 }
 
 /// Inclusive range of revisions, such as those that have a feature.
+///
+/// ```
+/// use duplexer_types::version::{ProtocolVersion, Window};
+///
+/// let window = Window::since(ProtocolVersion::V2025_06_18);
+/// assert!(ProtocolVersion::V2025_11_25.has(window));
+/// assert!(!ProtocolVersion::V2025_03_26.has(window));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     first: ProtocolVersion,
@@ -182,6 +199,8 @@ pub mod feature {
     pub const ERROR_WITHOUT_ID: Window = Window::since(V::V2025_11_25);
     /// SSE streams start with an empty event, and the server can close them to make the client poll.
     pub const SSE_POLLING: Window = Window::between(V::V2025_11_25, V::V2025_11_25);
+    /// Tasks that the client asks for: an experiment of one revision, before they became an extension.
+    pub const TASK_EXPERIMENT: Window = Window::between(V::V2025_11_25, V::V2025_11_25);
     /// The header `MCP-Protocol-Version` on requests after `initialize`.
     pub const VERSION_HEADER: Window = Window::since(V::V2025_06_18);
 }

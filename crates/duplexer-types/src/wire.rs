@@ -47,12 +47,20 @@ impl Shape {
 /// Value that can be written in the shape of a revision.
 pub trait Wire {
     /// Writes the value in this shape.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
 /// Value whose JSON is an object. Its members can be written into another object.
 pub trait WireObject: Wire {
     /// Writes the members; for a result without `_meta`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error>;
 }
 
@@ -116,6 +124,12 @@ pub mod result_type {
 }
 
 /// [Freshness](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching) of a result. The hint of the server replaces unset members.
+///
+/// ```
+/// use duplexer_types::wire::{CacheScope, Freshness};
+///
+/// let for_an_hour = Freshness { ttl_ms: Some(3_600_000), scope: Some(CacheScope::Public) };
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
     /// Time for which the result is fresh, in milliseconds.
@@ -136,6 +150,19 @@ pub enum CacheScope {
 }
 
 /// Borrowed value that serializes in the shape of a revision.
+///
+/// ```
+/// use duplexer_types::version::ProtocolVersion;
+/// use duplexer_types::wire::{ForRevision, Shape};
+/// use duplexer_types::tool::CallToolResult;
+/// use serde_json::json;
+///
+/// let result = CallToolResult::structured(json!({"sum": 3}));
+/// let oldest = Shape::new(ProtocolVersion::V2024_11_05);
+/// let text = serde_json::to_string(&ForRevision(&result, oldest))?;
+/// assert!(!text.contains("structuredContent"), "the revision does not have it");
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ForRevision<'a, T: ?Sized>(pub &'a T, pub Shape);
 

@@ -23,8 +23,14 @@ pub mod files {}
 #[doc = include_str!("../guide/prompts.md")]
 pub mod prompts {}
 
+#[doc = include_str!("../guide/skills.md")]
+pub mod skills {}
+
 #[doc = include_str!("../guide/asking.md")]
 pub mod asking {}
+
+#[doc = include_str!("../guide/long_tasks.md")]
+pub mod long_tasks {}
 
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}

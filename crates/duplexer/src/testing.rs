@@ -1,7 +1,11 @@
 //! In-process tests of a server: a client in the same process, through the real kernel.
 //!
-//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames.
+//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames. `store_laws`
+//! checks stores that several nodes share.
 
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub mod store_laws;
 mod transcript;
 
 use std::ops::Deref;
@@ -75,14 +79,18 @@ impl TestClient {
 
     /// Starts the server and connects a client to it, for example one of the handshake era.
     ///
-    /// ```no_run
+    /// ```
     /// # use duplexer::{BoxError, Server, testing::TestClient};
-    /// # async fn example(server: Server) -> Result<(), BoxError> {
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let server = Server::builder("demo", "1.0.0").build()?;
     /// use duplexer::client::{Client, Negotiation};
     ///
     /// let older = Client::builder("older", "1").negotiation(Negotiation::Handshake);
     /// let client = TestClient::connect(&server, older).await?;
-    /// # Ok(()) }
+    /// assert_eq!(client.protocol_version().as_str(), "2025-11-25");
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// # Errors

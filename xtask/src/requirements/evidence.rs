@@ -127,7 +127,7 @@ fn manifest(text: &str) -> Result<Vec<(String, Option<Reason>)>, String> {
     Ok(listed)
 }
 
-/// `RUN-05`, `P-RPC-5` for a row of the specification, `R-S30` for a case of an attack.
+/// `RUN-05`, `P-RPC-5` for a row of the specification, `R-S30` for a case of an attack, `TSK-D5` for a promise of the design.
 pub(crate) fn is_id(word: &str) -> bool {
     if let Some(case) = word.strip_prefix("R-") {
         let number = case.strip_prefix(['S', 'H', 'M']).unwrap_or_default();
@@ -138,6 +138,10 @@ pub(crate) fn is_id(word: &str) -> bool {
         None => (2..=2, word),
     };
     name.rsplit_once('-').is_some_and(|(area, number)| {
+        let (digits, number) = match number.strip_prefix('D') {
+            Some(number) => (1..=2, number),
+            None => (digits, number),
+        };
         (2..=6).contains(&area.len())
             && area.bytes().all(|byte| byte.is_ascii_uppercase())
             && digits.contains(&number.len())

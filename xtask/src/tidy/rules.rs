@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod edges;
+mod examples;
 mod layout;
 mod literals;
 mod naming;
@@ -92,6 +93,11 @@ pub(super) const RULES: &[Rule] = &[
         name: "phrase",
         remedy: "name the actor and use the term of the field: cancelled, resumed, in flight, admitted, ignored",
         check: phrases::phrases,
+    },
+    Rule {
+        name: "type-example",
+        remedy: "show the type in a short example that runs, in its documentation: users meet it first",
+        check: examples::examples,
     },
     Rule {
         name: "dependency-licence",

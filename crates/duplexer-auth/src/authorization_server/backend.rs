@@ -14,6 +14,33 @@ use crate::error::OAuthError;
 /// Users and storage of an authorization server.
 ///
 /// It does not implement rules of OAuth: its arguments are validated.
+///
+/// ```
+/// use bytes::Bytes;
+/// use duplexer_auth::{AuthBackend, MemoryStore, Store, User};
+/// use duplexer_core::dispatch::BoxFuture;
+/// use http::Response;
+/// use http::request::Parts;
+///
+/// /// Trusts a header that only our proxy can set.
+/// struct BehindProxy(MemoryStore);
+///
+/// impl AuthBackend for BehindProxy {
+///     fn store(&self) -> &dyn Store {
+///         &self.0
+///     }
+///
+///     fn user<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<User, Response<Bytes>>> {
+///         let name = request.headers.get("x-user").and_then(|name| name.to_str().ok());
+///         let user = name.map(User::new).ok_or_else(|| Response::new(Bytes::from("Sign in first.")));
+///         Box::pin(std::future::ready(user))
+///     }
+/// }
+/// # let (parts, ()) = http::Request::builder().header("x-user", "ada").body(()).unwrap().into_parts();
+/// # let found = tokio::runtime::Builder::new_current_thread().build().unwrap()
+/// #     .block_on(async { BehindProxy(MemoryStore::new()).user(&parts).await.unwrap() });
+/// # assert_eq!(found.subject, "ada");
+/// ```
 pub trait AuthBackend: Send + Sync + 'static {
     /// Returns the store of clients, codes and tokens.
     fn store(&self) -> &dyn Store;
@@ -45,6 +72,13 @@ pub trait AuthBackend: Send + Sync + 'static {
 }
 
 /// A user.
+///
+/// ```
+/// use duplexer_auth::User;
+///
+/// let mut ada = User::new("ada");
+/// ada.claims.insert("team".to_owned(), "data".into());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct User {

@@ -42,6 +42,20 @@ impl AuthorizationServer {
 }
 
 /// Builder of an [`AuthorizationServer`]. At least one [`Self::resource`] is required.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer_auth::{AuthorizationServer, DevBackend, RegisteredClient};
+///
+/// let issuer = AuthorizationServer::builder("http://127.0.0.1:8000", DevBackend::new("ada"))
+///     .resource("http://127.0.0.1:8000/mcp")
+///     .scopes(["mcp", "notes:write"])
+///     .client(RegisteredClient::public("desktop", ["http://127.0.0.1/callback"]).first_party())
+///     .access_lifetime(Duration::from_secs(300))
+///     .build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 #[must_use = "nothing is served until it is built"]
 pub struct AuthorizationServerBuilder {
     issuer: String,

@@ -64,6 +64,14 @@ pub(super) const CLIENT_CREDENTIALS: &str = "client_credentials";
 pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// A known client.
+///
+/// ```
+/// use duplexer_auth::RegisteredClient;
+///
+/// let desktop = RegisteredClient::public("desktop", ["http://127.0.0.1/callback"]).name("Our desktop application");
+/// let nightly_job = RegisteredClient::service("nightly-job", "a-long-random-text", ["mcp"]);
+/// assert_eq!(nightly_job.id(), "nightly-job");
+/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RegisteredClient {
     id: String,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use duplexer_oauth_base::Secret;
 use duplexer_oauth_base::clock;
-use duplexer_oauth_base::text::is_invisible;
+use duplexer_types::text::is_invisible;
 use http::HeaderMap;
 use http::header::{
     CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, ORIGIN, REFERRER_POLICY, SET_COOKIE,

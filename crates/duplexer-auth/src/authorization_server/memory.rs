@@ -22,6 +22,24 @@ const MAX_RECORDS: usize = 10_000;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// In-memory [`Store`].
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use duplexer_auth::{MemoryStore, Record, RecordKey, RecordKind, Store, Swapped, When};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer_auth::StoreError> {
+/// let store = MemoryStore::new();
+/// let code = RecordKey::new(RecordKind::Code, "digest");
+/// let record = Record::new("{}".to_owned(), SystemTime::now() + Duration::from_secs(60));
+/// store.swap(&code, When::Absent, Some(record)).await?;
+/// // A code can be taken once.
+/// assert_eq!(store.swap(&code, When::Present, None).await?, Swapped::Done(Some("{}".to_owned())));
+/// assert_eq!(store.swap(&code, When::Present, None).await?, Swapped::Not(None));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct MemoryStore {
     max: usize,
@@ -168,6 +186,16 @@ impl Store for MemoryStore {
 }
 
 /// Backend for development: every browser is its single user. Not for a server that others can reach.
+///
+/// ```
+/// use duplexer_auth::{AuthorizationServer, DevBackend, MemoryStore};
+///
+/// let backend = DevBackend::new("ada").keep_in(MemoryStore::new().max(100));
+/// let issuer = AuthorizationServer::builder("http://127.0.0.1:8000", backend)
+///     .resource("http://127.0.0.1:8000/mcp")
+///     .build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 #[derive(Debug)]
 pub struct DevBackend {
     user: User,

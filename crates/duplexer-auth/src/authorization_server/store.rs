@@ -83,6 +83,14 @@ pub enum Retention {
 }
 
 /// Condition of a [`Store::swap`], on the current record of the key.
+///
+/// ```
+/// use duplexer_auth::When;
+///
+/// assert!(When::Absent.allows(None));
+/// assert!(When::Is("old".to_owned()).allows(Some("old")));
+/// assert!(!When::Is("old".to_owned()).allows(Some("new")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {

@@ -74,6 +74,17 @@ impl Auth {
 }
 
 /// Builder of [`Auth`]. [`Self::audience`] is required.
+///
+/// ```
+/// use duplexer_auth::Auth;
+///
+/// let auth = Auth::jwt("https://login.example.com")
+///     .audience("https://mcp.example.com/mcp")
+///     .require_scopes(["mcp"])
+///     .scope_implies("admin", ["mcp", "notes:write"])
+///     .build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 #[must_use = "nothing is protected until it is built"]
 pub struct AuthBuilder {
     issuers: Vec<String>,

@@ -19,6 +19,16 @@ use crate::error::AuthConfigError;
 ///
 /// A request that lacks a scope fails with a challenge that names all scopes of the operation; over HTTP that is a 403,
 /// so that the client can return with a better token. A long-lived request ends when its token expires.
+///
+/// ```
+/// use duplexer_auth::Auth;
+/// use duplexer_server::Server;
+///
+/// let auth = Auth::jwt("https://login.example.com").audience("https://mcp.example.com/mcp").build()?;
+/// let guard = auth.guard().tool("delete", ["notes:write"]).build()?;
+/// let server = Server::builder("notes", "1.0.0").middleware(guard).build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ScopeGuard {
     auth: Auth,
@@ -34,6 +44,19 @@ struct Rule {
 }
 
 /// Builder of a [`ScopeGuard`].
+///
+/// ```
+/// use duplexer_auth::Auth;
+/// use duplexer_types::methods::Method;
+///
+/// let auth = Auth::jwt("https://login.example.com").audience("https://mcp.example.com/mcp").build()?;
+/// let guard = auth
+///     .guard()
+///     .tool("delete", ["notes:write"])
+///     .method(Method::ResourcesRead, ["notes:read"])
+///     .build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is guarded until it is built and installed as a middleware"]
 pub struct ScopeGuardBuilder(ScopeGuard);

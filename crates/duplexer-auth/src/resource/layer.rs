@@ -27,6 +27,21 @@ impl<S> Layer<S> for Auth {
 ///
 /// Accepted requests carry their `Arc<Principal>` as an extension. The token is removed, so that a handler cannot
 /// forward it.
+///
+/// ```
+/// use axum::Router;
+/// use duplexer_auth::Auth;
+/// use duplexer_http::StreamableHttp;
+/// use duplexer_server::Server;
+///
+/// let auth = Auth::jwt("https://login.example.com").audience("https://mcp.example.com/mcp").build()?;
+/// let protected = auth.protect(StreamableHttp::new(Server::builder("notes", "1.0.0").build()?));
+/// let mut app = Router::<()>::new().route_service("/mcp", protected.clone());
+/// for path in auth.metadata_paths() {
+///     app = app.route_service(path, protected.clone());
+/// }
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct AuthService<S> {
     auth: Auth,

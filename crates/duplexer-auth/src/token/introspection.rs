@@ -25,6 +25,19 @@ const MAX_ANSWER: usize = 64 * 1024;
 const MAX_CACHED: usize = 4096;
 
 /// Verifies tokens at the introspection endpoint of their issuer.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer_auth::{Auth, Introspection, Secret};
+///
+/// let endpoint = "https://login.example.com/introspect";
+/// let introspection = Introspection::new(endpoint, "notes", Secret::new("from the environment"))?.keep(Duration::from_secs(30));
+/// let auth = Auth::introspection("https://login.example.com", introspection)
+///     .audience("https://mcp.example.com/mcp")
+///     .build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 #[derive(Debug)]
 pub struct Introspection {
     endpoint: Url,

@@ -21,6 +21,16 @@ use crate::fetch;
 const MAX_TOKEN: usize = 16 * 1024;
 
 /// Verifies tokens that an issuer has signed. Its keys are discovered through its metadata, cached and renewed.
+///
+/// ```
+/// use duplexer_auth::{Auth, Jwt};
+///
+/// let issuer = "https://login.example.com";
+/// let verifier = Jwt::new(issuer)?.algorithms(&["ES256"])?.jwks_uri("https://keys.example.com/jwks.json")?;
+/// let auth = Auth::verifier(issuer, verifier).audience("https://mcp.example.com/mcp").build()?;
+/// assert!(Jwt::new(issuer)?.algorithms(&["HS256"]).is_err(), "shared secrets are not accepted");
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
 #[derive(Debug)]
 pub struct Jwt {
     keys: Keys,

@@ -64,6 +64,38 @@ pub(super) async fn count(
     format!("Counted to {to}.")
 }
 
+/// How long a report is.
+#[derive(Deserialize, JsonSchema)]
+struct Length {
+    /// How many chapters?
+    #[schemars(range(min = 1, max = 20))]
+    chapters: u8,
+}
+
+/// Writes a report, which takes a minute, and asks one question in the middle. Clients with tasks do not wait for it.
+#[tool(task)]
+pub(super) async fn report(
+    cx: Context<Notebook>,
+    /// The subject.
+    about: String,
+    /// How long it takes, in seconds.
+    #[default(60)]
+    seconds: u32,
+) -> Result<String, ToolError> {
+    let pause = Duration::from_millis(u64::from(seconds.min(3600)) * 50);
+    for step in 1..=10 {
+        cx.progress(step).total(20).await;
+        sleep(pause).await;
+    }
+    let Length { chapters } =
+        cx.elicit("length", "The research is done. How long shall it be?").await?.accepted()?;
+    for step in 11..=20 {
+        cx.progress(step).total(20).await;
+        sleep(pause).await;
+    }
+    Ok(format!("A report about {about} in {chapters} chapters."))
+}
+
 /// Shows a picture.
 #[tool(read_only)]
 pub(super) async fn picture() -> [Content; 2] {

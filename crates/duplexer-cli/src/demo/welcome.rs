@@ -15,7 +15,7 @@ use crate::arguments::AuthChoice;
 /// The single user of the demo's authorization server.
 pub(super) const USER: &str = "ada";
 
-/// Formats the message for a demo without authorization.
+/// Formats the message.
 pub(super) fn welcome(address: SocketAddr, auth: Option<AuthChoice>) -> String {
     let url = format!("http://{address}/mcp");
     let names = |versions: &[ProtocolVersion]| {
@@ -51,6 +51,7 @@ fn protected(url: &str, address: SocketAddr) -> String {
             "who gives out tokens".to_owned(),
         ),
         (format!("curl -s http://{address}/.well-known/oauth-authorization-server"), "how".to_owned()),
+        (format!("{} call {url} add a:=2 b:=3", program()), "opens your browser, then prints 5".to_owned()),
         ("npx @modelcontextprotocol/inspector".to_owned(), "connect to the server".to_owned()),
     ];
     format!(
@@ -113,7 +114,7 @@ mod tests {
                 .filter(|line| line.starts_with("  "))
                 .map(|line| line.rfind("   (").unwrap())
                 .collect();
-            assert_eq!(columns.len(), 4);
+            assert_eq!(columns.len(), 5);
             assert!(columns.iter().all(|column| *column == columns[0]), "{text}");
         }
     }

@@ -7,24 +7,28 @@ use duplexer::transport::{HttpRefusal, TransportFailure};
 
 use crate::failure::{Exit, Failure};
 
-/// Diagnoses a URL with which no session could be opened, if the transport says why.
-pub(super) fn of_http(url: &str, error: &ConnectError) -> Option<Failure> {
+/// Diagnoses a URL with which no session could be opened, if the transport says why. `given` is the option with a token.
+pub(super) fn of_http(url: &str, given: Option<&str>, error: &ConnectError) -> Option<Failure> {
     match error {
         ConnectError::Call(CallError::Transport(TransportFailure::Unreachable(cause))) => {
             let failure = Failure::new(Exit::Connect, format!("no connection to {url}: {cause}"));
             Some(failure.hint("is the server running there?"))
         }
-        error => of_refusal(url, error.refusal()?),
+        error => of_refusal(url, given, error.refusal()?),
     }
 }
 
-fn of_refusal(url: &str, refusal: &HttpRefusal) -> Option<Failure> {
+fn of_refusal(url: &str, given: Option<&str>, refusal: &HttpRefusal) -> Option<Failure> {
     let status = format!("{} {}", refusal.status, refusal.phrase);
     match refusal.status {
-        401 => Some(
-            Failure::new(Exit::Auth, format!("{url} wants to know who is asking ({status})"))
+        401 => Some(match given {
+            Some(option) => {
+                let what = format!("{url} did not accept the token given with {option} ({status})");
+                Failure::new(Exit::Auth, what).hint("is it expired, or for another server?")
+            }
+            None => Failure::new(Exit::Auth, format!("{url} requires a login ({status})"))
                 .hint("`duplexer login URL` stores a token, --token gives one"),
-        ),
+        }),
         403 => {
             let body = &refusal.body;
             Some(Failure::new(Exit::Auth, format!("{url} does not let this request in ({status}): {body}")))

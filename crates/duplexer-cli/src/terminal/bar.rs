@@ -49,6 +49,11 @@ impl Bar {
         self.0.set_message(clean(&described(report)).into_owned());
     }
 
+    /// Shows a text without a number.
+    pub(super) fn show_text(&self, text: &str) {
+        self.0.set_message(clean(text).into_owned());
+    }
+
     /// Prints something else above the bar.
     pub(super) fn suspend(&self, print: impl FnOnce()) {
         self.0.suspend(print);
@@ -65,6 +70,12 @@ fn share(report: &Progress) -> Option<u64> {
     let share = (report.progress / total).clamp(0.0, 1.0) * f64::from(STEPS);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and STEPS")]
     Some(share as u64)
+}
+
+/// Reads a status text that counts, `3 of 10`, as a report.
+pub(super) fn counted(text: &str) -> Option<Progress> {
+    let (progress, total) = text.split_once(" of ")?;
+    Some(Progress::new(progress.trim().parse().ok()?, Some(total.trim().parse().ok()?), None))
 }
 
 /// Formats a report as text.

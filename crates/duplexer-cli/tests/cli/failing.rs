@@ -86,8 +86,16 @@ fn a_closed_door_is_4() {
             run(&["list", &answering(head), "--era", era]).failed(4, line);
         }
     };
-    check("401 Unauthorized", "who is asking (401 Unauthorized); `duplexer login URL` stores a token");
+    check("401 Unauthorized", "requires a login (401 Unauthorized); `duplexer login URL` stores a token");
     check("403 Forbidden", "does not let this request in (403 Forbidden)");
+}
+
+#[test]
+fn a_refused_token_is_4_and_names_the_option_that_gave_it() {
+    for [option, value] in [["--token", "x"], ["--header", "authorization: Bearer x"]] {
+        let line = format!("did not accept the token given with {option} (401 Unauthorized)");
+        run(&["list", &answering("401 Unauthorized"), option, value]).failed(4, &line);
+    }
 }
 
 /// Also when the session opens and only this tool is guarded.

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use crate::support::{Demo, data_folder, run, spawn};
 
@@ -41,17 +41,45 @@ fn consent(page: &str) {
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
 }
 
+/// Finishes a login that prints its page.
+fn finish(mut login: Child) {
+    let mut line = String::new();
+    BufReader::new(login.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    consent(line.trim().strip_prefix("Log in at: ").unwrap_or_else(|| panic!("{line}")));
+    assert!(login.wait().unwrap().success());
+}
+
+/// OAC-96: with `--keyring` tokens are in the keyring of this machine, and in no file; without it nothing is found.
+#[cfg(feature = "keyring")]
+#[test]
+fn a_login_can_be_stored_in_the_keyring() {
+    let demo = Demo::with(&["--auth", "dev"]);
+    let status = run(&["status", &demo.url, "--keyring"]);
+    if status.code != Some(0) {
+        // Containers often deny the system calls of the keyring.
+        return eprintln!("SKIPPED: there is no keyring here: {}", status.stderr);
+    }
+    assert_eq!(status.stdout, "not logged in\n");
+    finish(spawn(&["login", &demo.url, "--no-browser", "--keyring"], Stdio::null()));
+    let stored = run(&["status", &demo.url, "--keyring"]).ok();
+    if stored == "not logged in\n" {
+        return eprintln!("SKIPPED: the keyring of this machine does not outlive a process");
+    }
+    assert!(stored.starts_with("logged in at http://127.0.0.1:"), "{stored}");
+    assert_eq!(run(&["status", &demo.url]).ok(), "not logged in\n");
+    assert_eq!(run(&["call", &demo.url, "add", "a:=2", "b:=3", "--keyring"]).code, Some(0));
+    assert_eq!(run(&["call", &demo.url, "add", "a:=2", "b:=3"]).code, Some(4));
+    assert_eq!(run(&["logout", &demo.url, "--keyring"]).ok(), "not logged in\n");
+    assert_eq!(run(&["ping", &demo.url, "--keyring"]).code, Some(4));
+}
+
 /// A login is stored, used by other runs without a terminal, and ends with a logout.
 #[test]
 fn a_login_is_used_until_the_logout() {
     let demo = Demo::with(&["--auth", "dev"]);
     assert_eq!(run(&["status", &demo.url]).ok(), "not logged in\n");
     run(&["ping", &demo.url]).failed(4, "`duplexer login URL` stores a token");
-    let mut login = spawn(&["login", &demo.url, "--no-browser"], Stdio::null());
-    let mut line = String::new();
-    BufReader::new(login.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    consent(line.trim().strip_prefix("Log in at: ").unwrap_or_else(|| panic!("{line}")));
-    assert!(login.wait().unwrap().success());
+    finish(spawn(&["login", &demo.url, "--no-browser"], Stdio::null()));
     assert!(run(&["status", &demo.url]).ok().starts_with("logged in at http://127.0.0.1:"));
     assert_eq!(run(&["call", &demo.url, "add", "a:=2", "b:=3"]).code, Some(0));
     let folder = data_folder().join("duplexer/oauth");
@@ -59,5 +87,4 @@ fn a_login_is_used_until_the_logout() {
     assert_eq!(run(&["logout", &demo.url]).ok(), "not logged in\n");
     assert_eq!(run(&["ping", &demo.url]).code, Some(4));
     assert_eq!(run(&["ping", &demo.url, "--token", "wrong"]).code, Some(4));
-    let _ = std::fs::remove_dir_all(data_folder());
 }

@@ -66,9 +66,9 @@ pub(crate) fn run_with<W: AsRef<str>>(words: &[W], input: &str) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Folder in which the program stores tokens.
+/// Folder in which the program stores tokens: of this run, below the folder of the build, which is cleaned as a whole.
 pub(crate) fn data_folder() -> std::path::PathBuf {
-    std::env::temp_dir().join(format!("duplexer-cli-{}", std::process::id()))
+    std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duplexer-cli-{}", std::process::id()))
 }
 
 pub(crate) fn spawn<W: AsRef<str>>(words: &[W], stdin: Stdio) -> Child {
@@ -186,8 +186,8 @@ impl Place {
 
     /// Builds the command line for `words`, the verb first.
     pub(crate) fn line(&self, words: &[&str]) -> Vec<String> {
-        let (verb, rest) = words.split_first().unwrap();
-        let mut line = vec![(*verb).to_owned()];
+        let (verb, rest) = words.split_at(if words[0] == "task" { 2 } else { 1 });
+        let mut line: Vec<String> = verb.iter().map(|word| (*word).to_owned()).collect();
         line.extend(self.url.clone());
         line.extend(rest.iter().map(|word| (*word).to_owned()));
         line.extend(["--era".to_owned(), self.era.to_owned()]);

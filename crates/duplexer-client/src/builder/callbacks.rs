@@ -8,17 +8,38 @@ use duplexer_types::json::Json;
 use duplexer_types::logging::LoggingMessageParams;
 use duplexer_types::roots::ListRootsResult;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
+use duplexer_types::version::Window;
 
 use super::ClientBuilder;
+use crate::extension::{ClientExtension, DeclaredExtension};
 use crate::handler::ServerNotification;
 use duplexer_core::error::McpError;
+use duplexer_core::transport::FrameDirection;
 
 /// Callbacks and capabilities.
 impl ClientBuilder {
     /// Declares an extension with its settings, a JSON object (envelope era).
-    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
-        self.callbacks.declared.extensions.insert(id, settings.into());
+    pub fn extension(self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
+        self.extension_in(id, settings, Window::ENVELOPE)
+    }
+
+    /// Declares an extension with its settings, a JSON object, in these revisions. A later declaration of the same id
+    /// replaces an earlier one.
+    pub fn extension_in(mut self, id: impl Into<String>, settings: impl Into<Json>, window: Window) -> Self {
+        let declared = DeclaredExtension { id: id.into(), settings: settings.into(), window };
+        let extensions = &mut self.callbacks.declared.extensions;
+        extensions.retain(|earlier| earlier.id != declared.id);
+        extensions.push(declared);
         self
+    }
+
+    /// Adds an extension: declares it, and gives it the results and notifications that it claims. A later extension with
+    /// the same id replaces an earlier one.
+    pub fn extend(mut self, extension: impl ClientExtension) -> Self {
+        let (id, settings, window) = (extension.id().to_owned(), extension.settings(), extension.window());
+        self.callbacks.extensions.retain(|earlier| earlier.id() != id);
+        self.callbacks.extensions.push(Arc::new(extension));
+        self.extension_in(id, settings, window)
     }
 
     /// Sets the callback that answers `sampling/createMessage`. Its future is dropped if the server cancels.
@@ -80,6 +101,14 @@ impl ClientBuilder {
     #[doc(alias("log", "logging"))]
     pub fn on_log(mut self, callback: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
         self.callbacks.log = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets the callback for every message on the wire, in both directions, for logs of a session over a transport. It must not
+    /// block.
+    #[doc(alias("trace", "wire", "debug"))]
+    pub fn on_frame(mut self, callback: impl Fn(FrameDirection, &str) + Send + Sync + 'static) -> Self {
+        self.on_frame = Some(Arc::new(callback));
         self
     }
 

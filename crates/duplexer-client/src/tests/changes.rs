@@ -58,7 +58,7 @@ async fn changes_end_with_the_session() {
     assert_eq!(next(&mut changes).await, None);
 }
 
-/// The subscription survives the loss of its stream, and reports what can have been missed.
+/// SCL-94, P-SUB-13: the subscription survives the loss of its stream, and reports what can have been missed.
 #[tokio::test(start_paused = true)]
 async fn a_lost_subscription_of_the_envelope_era_is_opened_again() {
     let (client, mut server) = envelope_session(builder()).await;

@@ -30,7 +30,7 @@ async fn model(params: CreateMessageParams) -> Result<CreateMessageResult, McpEr
     Ok(CreateMessageResult::new(duplexer_types::annotations::Role::Assistant, text.as_str(), "m"))
 }
 
-/// CLT-06: a request without a callback gets an error that names the feature.
+/// CLT-06, P-ROOT-3: a request without a callback gets an error that names the feature.
 #[tokio::test(start_paused = true)]
 async fn a_request_without_a_callback_is_refused() {
     let (_client, mut server) = handshake_session(builder(), "2025-11-25").await;

@@ -7,7 +7,7 @@ use duplexer_types::elicitation::ElicitResult;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::DiscoverResult;
 use duplexer_types::roots::ListRootsResult;
-use duplexer_types::version::Era;
+use duplexer_types::version::{Era, Window};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -359,9 +359,10 @@ fn capable() -> ClientBuilder {
         .on_elicitation(|_| async { Ok(ElicitResult::decline()) })
         .on_roots(|| async { Ok(ListRootsResult::new([])) })
         .extension("com.example/x", Json::object())
+        .extension_in("com.example/all", json!({"a": 1}), Window::ALWAYS)
 }
 
-/// CLT-05, P-ELI-1: the client declares the capabilities that have callbacks, in the form of each era.
+/// CLT-05, P-ELI-1, EXF-02, EXF-D1: the client declares the capabilities that have callbacks, in the form of each era.
 #[tokio::test(start_paused = true)]
 async fn capabilities_follow_from_callbacks() {
     let (_client, _server, opening) =
@@ -371,7 +372,8 @@ async fn capabilities_follow_from_callbacks() {
         .await;
     assert_eq!(
         opening["params"]["capabilities"],
-        json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": true}})
+        json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": true},
+            "extensions": {"com.example/all": {"a": 1}}})
     );
 
     let forms = capable().elicitation_capability(ElicitationCapability::new().form(JsonObject::new()));
@@ -379,7 +381,8 @@ async fn capabilities_follow_from_callbacks() {
     let ((), call) = tokio::join!(request_and_drop(client), server.expect("tools/list"));
     assert_eq!(
         call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"],
-        json!({"sampling": {}, "elicitation": {"form": {}}, "roots": {}, "extensions": {"com.example/x": {}}})
+        json!({"sampling": {}, "elicitation": {"form": {}}, "roots": {},
+            "extensions": {"com.example/x": {}, "com.example/all": {"a": 1}}})
     );
 }
 

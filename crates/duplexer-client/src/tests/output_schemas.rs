@@ -40,7 +40,7 @@ async fn answer_call(server: &mut ScriptedServer, content: Option<Value>) {
     server.respond(&request, result).await;
 }
 
-/// CLT-07: results are validated against the schema of the last listing, failures of tools are not.
+/// CLT-07, P-TOOL-12, F-14: results are validated against the schema of the last listing, failures of tools are not.
 #[tokio::test(start_paused = true)]
 async fn results_of_listed_tools_match_their_output_schema() {
     let (client, mut server) = envelope_session(builder()).await;

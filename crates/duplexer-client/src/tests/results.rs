@@ -4,11 +4,14 @@ use std::sync::Mutex;
 
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::InputRequest;
+use duplexer_types::json::Json;
 use duplexer_types::methods::Method;
 use duplexer_types::wire::CacheScope;
 use serde_json::{Value, json};
 
-use super::super::{Call, CallResponse, Client, ClientError, CompletedCall, ResultValidator};
+use super::super::{
+    Call, CallResponse, ClaimedResult, Client, ClientError, ClientExtension, CompletedCall, ResultValidator,
+};
 use super::{ScriptedServer, builder, envelope_session, handshake_session};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, CallError};
@@ -45,7 +48,7 @@ async fn a_result_of_an_unknown_type_is_an_error() {
     let result = json!({"resultType": "zzz", "content": [], "tools": []});
     let call = client.call_tool("t", ());
     let error = answered(&mut server, call, result).await.unwrap_err();
-    let text = "`tools/call` was answered with a result of the unknown type `zzz`; `raw()` returns it";
+    let text = "`tools/call` was answered with a result of the unknown type `zzz`";
     assert_eq!(error.to_string(), text);
     let result = json!({"resultType": "input_required", "tools": [], "requestState": "s"});
     let error = answered(&mut server, client.list_tools(), result).await.unwrap_err();
@@ -85,6 +88,78 @@ async fn a_result_of_a_type_of_an_extension_is_returned_verbatim() {
     let error = answered(&mut server, client.call_tool("bad", ()), result.clone()).await.unwrap_err();
     let ClientError::ResultType { result_type, result: kept, .. } = error else { panic!("{error:?}") };
     assert_eq!((result_type.as_str(), kept.decode::<Value>().unwrap()), ("task", result));
+}
+
+/// Finishes results of the type `later` with the text they carry, and takes the notifications `com.example/..`.
+struct Later(std::sync::Arc<Mutex<Vec<String>>>);
+
+impl ClientExtension for Later {
+    fn id(&self) -> &'static str {
+        "com.example/later"
+    }
+
+    fn claims(&self, method: Method, result_type: &str) -> bool {
+        method == Method::ToolsCall && result_type == "later"
+    }
+
+    fn finish<'a>(&'a self, claimed: ClaimedResult<'a>) -> BoxFuture<'a, Result<Json, ClientError>> {
+        let result = claimed.result.decode::<Value>().unwrap()["result"].clone();
+        Box::pin(std::future::ready(Ok(result.into())))
+    }
+
+    fn notification(&self, method: &str, _: Option<&Json>) -> bool {
+        let own = method.starts_with("com.example/");
+        if own {
+            self.0.lock().unwrap().push(method.to_owned());
+        }
+        own
+    }
+}
+
+/// EXF-D1: an extension finishes the results that it claims, validators see the final ones, and other types and methods
+/// stay errors.
+#[tokio::test(start_paused = true)]
+async fn an_extension_finishes_the_results_it_claims() {
+    let validator = std::sync::Arc::new(RejectBad(Mutex::new(Vec::new())));
+    let extended = builder().extend(Later(std::sync::Arc::default()));
+    let (client, mut server) = envelope_session(extended.result_validator(validator)).await;
+    let later = |text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        json!({"resultType": "later", "result": {"resultType": "complete", "content": content}})
+    };
+    let result = answered(&mut server, client.call_tool("good", ()), later("done")).await.unwrap();
+    assert_eq!(result.content[0].as_text(), Some("done"));
+    let error = answered(&mut server, client.call_tool("bad", ()), later("done")).await.unwrap_err();
+    assert!(matches!(error, ClientError::Validation(_)), "{error:?}");
+    let error = answered(&mut server, client.list_tools(), later("done")).await.unwrap_err();
+    assert!(matches!(error, ClientError::ResultType { .. }), "{error:?}");
+}
+
+/// EXF-D1: a notification that an extension has taken does not reach other callbacks; the window of the extension decides
+/// whether it takes part.
+#[tokio::test(start_paused = true)]
+async fn an_extension_takes_its_notifications() {
+    for (era, taken_ones) in [("envelope", 1), ("handshake", 0)] {
+        let (taken, others) = (std::sync::Arc::default(), std::sync::Arc::new(Mutex::new(0)));
+        let count = std::sync::Arc::clone(&others);
+        let extended = builder()
+            .extend(Later(std::sync::Arc::clone(&taken)))
+            .on_notification(move |_| *count.lock().unwrap() += 1);
+        let (client, mut server) = match era {
+            "envelope" => envelope_session(extended).await,
+            _ => handshake_session(extended, "2025-11-25").await,
+        };
+        for method in ["com.example/changed", "org.example/changed"] {
+            server.send(json!({"jsonrpc": "2.0", "method": method})).await;
+        }
+        let listed = json!({"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "public"});
+        answered(&mut server, client.list_tools(), listed).await.unwrap();
+        assert_eq!(
+            (taken.lock().unwrap().len(), *others.lock().unwrap()),
+            (taken_ones, 2 - taken_ones),
+            "{era}"
+        );
+    }
 }
 
 /// A result of another type is not a result of the method, so it is not cached.

@@ -162,7 +162,11 @@ pub enum Disposition {
 
 /// A channel for the frames of our own requests.
 pub trait FrameSink: Send + Sync {
-    /// Queues a frame; the future waits for capacity. Fails if no peer will ever read it.
+    /// Queues a frame; the future waits for capacity.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no peer will ever read the frame.
     fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError>;
 
     /// Queues a frame that cannot wait, beyond any limit.
@@ -184,6 +188,10 @@ impl CallTable {
     }
 
     /// Accepts a request of the peer.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the connection has ended, or if a request with this id is in flight.
     pub fn accept(&self, id: RequestId) -> Result<Accepted, RejectReason> {
         let cancellation = Arc::new(Cancellation::new());
         self.with_calls(|calls| {
@@ -220,7 +228,12 @@ impl CallTable {
         LockedCalls::observe(self, call);
     }
 
-    /// Sends a request of our own over `line` and waits for the response; see [`super::Outbound::request`].
+    /// Sends a request of our own over `line` and waits for the response.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the peer answers with an error, if the request cannot be sent, if the connection ends first, or if the time
+    /// of the request is over.
     pub async fn call(
         &self,
         request: OutboundRequest,

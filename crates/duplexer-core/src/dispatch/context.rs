@@ -55,6 +55,23 @@ impl Latch {
 }
 
 /// The cancellation of a request or a connection, which can be awaited.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use duplexer_core::dispatch::Cancellation;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cancellation = Arc::new(Cancellation::new());
+/// let watched = Arc::clone(&cancellation);
+/// let waiting = tokio::spawn(async move { watched.cancelled().await });
+/// cancellation.cancel();
+/// waiting.await?;
+/// assert!(cancellation.is_cancelled());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct Cancellation(Latch);
 

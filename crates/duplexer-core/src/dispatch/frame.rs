@@ -57,7 +57,11 @@ impl Frame {
         }
     }
 
-    /// Parses the items of a batch. A batch must not be empty and does not contain batches.
+    /// Parses the items of a batch.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the batch is empty or not an array. A single item fails if it is malformed, or a batch itself.
     pub fn batch(
         text: &ByteString,
     ) -> Result<impl ExactSizeIterator<Item = Result<Self, Rejected>> + use<'_>, Malformed> {

@@ -39,6 +39,18 @@ pub struct JsonRpcDispatcher {
 }
 
 /// Options of a [`JsonRpcDispatcher`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer_core::dispatch::{CancelMode, DispatchLimits, DispatchOptions};
+///
+/// let options = DispatchOptions::default()
+///     .cancel(CancelMode::Signal)
+///     .request_timeout(Duration::from_secs(30))
+///     .limits(DispatchLimits::default().drain(Duration::from_secs(5)));
+/// assert_eq!(options.drain(), Duration::from_secs(5));
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct DispatchOptions {

@@ -9,6 +9,20 @@ use duplexer_types::methods::Method;
 use serde::Deserialize;
 
 /// A request or notification: the text once, and the ranges of its parts.
+///
+/// ```
+/// use duplexer_core::dispatch::Message;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Search {
+///     word: String,
+/// }
+///
+/// let message = Message::new("com.example/search", Some(r#"{"word":"tea"}"#.into()));
+/// assert_eq!(message.method(), "com.example/search");
+/// assert_eq!(message.decode::<Search>()?.word, "tea");
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Message {
     method: MethodName,

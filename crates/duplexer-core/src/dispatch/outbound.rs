@@ -76,6 +76,19 @@ impl Future for NotifyFuture {
 }
 
 /// An own request to the peer.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer_core::dispatch::{CallOptions, OutboundRequest};
+/// use duplexer_types::json::Json;
+///
+/// let request = OutboundRequest::new("com.example/search")
+///     .params(Json::parse(r#"{"word":"tea"}"#)?)
+///     .options(CallOptions::new().timeout(Duration::from_secs(5)));
+/// assert_eq!(request.method, "com.example/search");
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OutboundRequest {
@@ -118,6 +131,18 @@ impl OutboundRequest {
 }
 
 /// Options of a call to the peer. `Debug` shows the names of headers, not their values.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer_core::dispatch::{CallOptions, OnDrop};
+///
+/// let options = CallOptions::new()
+///     .idle_timeout(Duration::from_secs(60))
+///     .on_progress(|report| println!("{}", report.progress))
+///     .on_drop(OnDrop::Detach);
+/// assert_eq!(options.timeout, None);
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {

@@ -7,7 +7,11 @@ use std::task::{Context, Poll};
 use super::outbound::BoxFuture;
 use crate::error::McpError;
 
-/// Runs `code` and turns a panic into a failure.
+/// Runs `code`.
+///
+/// # Errors
+///
+/// Fails if `code` panics.
 pub fn catch_unwind<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
     panic::catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let failure = McpError::panicked(&*payload);
@@ -23,7 +27,11 @@ pub fn catch_unwind<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
 pub struct CatchUnwind<T>(Option<BoxFuture<'static, T>>);
 
 impl<T> CatchUnwind<T> {
-    /// Wraps the future that `make` returns. Catches a panic of `make` too.
+    /// Wraps the future that `make` returns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `make` panics.
     pub fn new(make: impl FnOnce() -> BoxFuture<'static, T>) -> Result<Self, McpError> {
         catch_unwind(make).map(|future| Self(Some(future)))
     }

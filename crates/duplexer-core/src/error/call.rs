@@ -8,6 +8,20 @@ use duplexer_types::jsonrpc::RequestId;
 use crate::transport::{HttpRefusal, TransportFailure};
 
 /// Kind of a failed request: what its caller can do about it.
+///
+/// ```
+/// use duplexer_core::error::{CallError, ErrorKind};
+///
+/// fn advice(error: &CallError) -> &'static str {
+///     match error.kind() {
+///         ErrorKind::Unauthorized => "log in",
+///         ErrorKind::Timeout | ErrorKind::Closed => "it may have run",
+///         _ if error.is_retryable() => "try again later",
+///         _ => "give up",
+///     }
+/// }
+/// assert_eq!(advice(&CallError::Closed), "it may have run");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -32,6 +46,14 @@ pub enum ErrorKind {
 }
 
 /// Error of our own request to the peer.
+///
+/// ```
+/// use duplexer_core::error::{CallError, ErrorKind};
+///
+/// let error = CallError::timeout("com.example/search");
+/// assert_eq!(error.kind(), ErrorKind::Timeout);
+/// assert!(!error.is_retryable(), "it may have run");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {

@@ -56,6 +56,13 @@ const INHERITED_VARIABLES: &[&str] = if cfg!(windows) {
 };
 
 /// Destination of the stderr of a process. It never fills up, whatever the choice.
+///
+/// ```
+/// use duplexer_core::transport::child::{ChildCommand, Stderr};
+///
+/// let quiet = ChildCommand::new("my-server").stderr(Stderr::Discard);
+/// let logged = ChildCommand::new("my-server").stderr(Stderr::lines(|line| eprintln!("my-server: {line}")));
+/// ```
 #[non_exhaustive]
 #[derive(Default)]
 pub enum Stderr {
@@ -87,13 +94,15 @@ impl fmt::Debug for Stderr {
 
 /// Builder of a server process. `Debug` shows the program, not its arguments and environment, which may be secret.
 ///
-/// ```no_run
-/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// ```
 /// use duplexer_core::transport::child::ChildCommand;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // `Client::builder(..).connect(transport)` takes the transport; the child ends when it is dropped or shut down.
-/// let (transport, child) = ChildCommand::new("target/debug/calculator").args(["--verbose"]).spawn()?;
-/// # Ok(()) }
+/// let (transport, child) = ChildCommand::new("cat").args(["-"]).spawn()?;
+/// # Ok(())
+/// # }
 /// ```
 #[doc(alias("spawn", "child process", "subprocess"))]
 pub struct ChildCommand {
@@ -204,6 +213,18 @@ impl Transport for ChildTransport {
 }
 
 /// A running server process. Dropping it kills the process at once, and on Unix its group.
+///
+/// ```
+/// use duplexer_core::transport::child::ChildCommand;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (transport, child) = ChildCommand::new("cat").spawn()?;
+/// drop(transport);
+/// assert!(child.shutdown().await?.success());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Child {
     running: Running<NativeProcess>,

@@ -8,8 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum characters of a response body that a refusal keeps.
-const MAX_BODY: usize = 200;
+use duplexer_types::text::shown;
+
+/// Maximum length of the `error` of a challenge that a message repeats.
+const MAX_ERROR: usize = 200;
 /// Maximum number of challenges that a refusal keeps, and the maximum length of each.
 const MAX_CHALLENGES: usize = 16;
 const MAX_CHALLENGE: usize = 8192;
@@ -52,6 +54,13 @@ impl TransportFailure {
 }
 
 /// An HTTP response that refused a request.
+///
+/// ```
+/// use duplexer_core::transport::HttpRefusal;
+///
+/// let refusal = HttpRefusal::new(401, "Unauthorized").challenges(["Bearer"]);
+/// assert_eq!((refusal.status, refusal.is_temporary()), (401, false));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpRefusal {
@@ -65,7 +74,8 @@ pub struct HttpRefusal {
     pub retry_after: Option<Duration>,
     /// The value of `Location`: where a redirect points that was not followed.
     pub location: Option<String>,
-    /// The first 200 characters of a text body, or of the message of a JSON-RPC error, with control characters escaped.
+    /// The first 200 characters of a text body, or of the message of a JSON-RPC error, in the form of
+    /// [`shown`].
     pub body: String,
 }
 
@@ -97,17 +107,10 @@ impl HttpRefusal {
         self
     }
 
-    /// Sets the body: its first 200 characters, with control characters escaped.
+    /// Sets the body: its first 200 characters, as [`shown`] writes them.
     #[must_use]
     pub fn body(mut self, text: &str) -> Self {
-        self.body = text.trim().chars().take(MAX_BODY).fold(String::new(), |mut shown, c| {
-            if c.is_control() {
-                shown.extend(c.escape_default());
-            } else {
-                shown.push(c);
-            }
-            shown
-        });
+        self.body = shown(text.trim());
         self
     }
 
@@ -148,7 +151,7 @@ fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
             None => value.split_once([',', ' ']).unwrap_or((value, "")),
         };
         if found {
-            let is_plain = !value.is_empty() && value.len() <= MAX_BODY && !value.contains(char::is_control);
+            let is_plain = !value.is_empty() && value.len() <= MAX_ERROR && value == shown(value);
             return is_plain.then_some(value);
         }
         rest = after;
@@ -177,7 +180,8 @@ mod tests {
     fn a_refusal_keeps_a_bounded_part_of_the_response() {
         let long = "x".repeat(100_000);
         let refusal = HttpRefusal::new(500, "Internal Server Error").body(&"\u{e4}".repeat(1000));
-        assert_eq!(refusal.body.chars().count(), 200);
+        assert_eq!(refusal.body.chars().count(), 201);
+        assert!(refusal.body.ends_with('…'));
         let refusal = refusal.challenges(std::iter::repeat_n("Bearer", 1000).chain([&*long]));
         assert_eq!(refusal.challenges.len(), 16);
         assert!(HttpRefusal::default().challenges([&*long]).challenges.is_empty());

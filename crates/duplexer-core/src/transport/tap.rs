@@ -20,6 +20,16 @@ pub enum FrameDirection {
 type Show = dyn Fn(FrameDirection, &str) + Send + Sync;
 
 /// A transport whose frames are shown to a function. For wire logs and transcripts.
+///
+/// ```
+/// use duplexer_core::transport::{FrameDirection, Tap, memory};
+///
+/// let (ours, theirs) = memory::pair();
+/// let shown = Tap::new(ours, |direction, frame| match direction {
+///     FrameDirection::Out => println!("--> {frame}"),
+///     FrameDirection::In => println!("<-- {frame}"),
+/// });
+/// ```
 #[derive(Clone)]
 pub struct Tap<T> {
     transport: T,

@@ -55,7 +55,7 @@ async fn header_of(client: &Client, script: &mut Script, region: Value) -> Optio
     header
 }
 
-/// CLT-04, P-HDR-9: headers follow the last listing; tools whose annotations are invalid are left out of it.
+/// CLT-04, P-HDR-9, P-HDR-21, D-2: headers follow the last listing; tools whose annotations are invalid are left out of it.
 #[tokio::test]
 async fn annotated_arguments_are_mirrored_in_headers() {
     let mut script = Script::start().await;
@@ -71,7 +71,7 @@ async fn annotated_arguments_are_mirrored_in_headers() {
     assert_eq!(header_of(&client, &mut script, json!("eu")).await, None, "the annotation is gone");
 }
 
-/// CLT-09: after -32020 the tools are listed again, and the call is sent again once.
+/// CLT-09, P-HDR-22, D-2: after -32020 the tools are listed again, and the call is sent again once.
 #[tokio::test]
 async fn a_mismatch_of_headers_is_corrected_once() {
     let mismatch = |asked: Asked| {

@@ -4,6 +4,7 @@
 //! are parsed and compared by their parts, never by prefix.
 
 use duplexer_types::headers::Values;
+use duplexer_types::text;
 use http::uri::Authority as Target;
 
 use super::head::Head;
@@ -229,10 +230,9 @@ impl Origin {
     }
 }
 
-/// Sanitizes an untrusted value for an error text: truncated, without control characters.
+/// Returns an untrusted value for an error text.
 fn shown(value: &[u8]) -> String {
-    let text = String::from_utf8_lossy(value.get(..100).unwrap_or(value));
-    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+    text::shown(&String::from_utf8_lossy(value.get(..100).unwrap_or(value)))
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ const MAX_CONNECTIONS: usize = 8192;
 const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for connections to close after the shutdown of the service.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
+/// Time for the requests of a connection that arrives during the shutdown.
+const LATE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl StreamableHttp {
     /// Starts the server, listens, and serves until the process receives a termination signal, like
@@ -103,12 +105,19 @@ impl StreamableHttp {
 
 /// A service with its layers (`S`) and its listener (`L`).
 ///
-/// ```no_run
-/// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
-/// let server = duplexer_http::StreamableHttp::new(server).bind("127.0.0.1:0").await?.health_routes();
+/// ```
+/// use duplexer_http::StreamableHttp;
+/// use duplexer_server::Server;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let service = StreamableHttp::new(Server::builder("notes", "1.0.0").build()?);
+/// let server = service.bind("127.0.0.1:0").await?.health_routes();
 /// println!("listening on {}", server.local_addr()?);
-/// server.serve().await?;
-/// # Ok(()) }
+/// // `serve()` runs until Ctrl-C or SIGTERM.
+/// server.serve_until(async { /* the program is to end */ }).await;
+/// # Ok(())
+/// # }
 /// ```
 #[must_use = "nothing is served until it runs"]
 pub struct HttpServer<L, S = PathService> {
@@ -190,34 +199,17 @@ impl<L: Listener, S> HttpServer<L, S> {
 
     /// Serves until `signal` resolves, then shuts down. The future that `cut` returns ends the grace.
     async fn run<T, C: Future<Output = ()>>(self, signal: impl Future<Output = T>, cut: impl FnOnce(T) -> C) {
-        let Self { service, layered, mut listener, health_routes, connections, .. } = self;
-        let state = Arc::clone(&service.0);
-        let epoch = Instant::now();
-        let mut open = Connections::new(connections);
-        let mut accepted = None;
-        let mut signal = pin!(signal);
-        let signalled = loop {
-            tokio::select! {
-                signalled = &mut signal => break signalled,
-                Some(()) = open.next_end() => {}
-                io = listener.accept(), if accepted.is_none() => accepted = Some(io),
-                () = sleep(EVICTION_INTERVAL), if accepted.is_some() => {}
-            }
-            if accepted.is_some() && open.is_full() {
-                open.evict();
-            } else if let Some(io) = accepted.take() {
-                let connection_state = Arc::new(ConnectionState::new(epoch));
-                let service = ConnectionService {
-                    service: PathService::new(service.clone()),
-                    layered: layered.clone(),
-                    health_routes,
-                    state: Arc::clone(&connection_state),
-                };
-                open.spawn(connection_state, connection(io, Arc::clone(&state), service));
-            }
-        };
-        drop((listener, accepted));
-        state.shutdown_until(cut(signalled)).await;
+        let state = Arc::clone(&self.service.0);
+        let mut open = Connections::new(self.connections);
+        let mut accepting = Accepting { server: self, accepted: None, epoch: Instant::now() };
+        let signalled = accepting.run(&mut open, signal).await;
+        let shutdown = state.shutdown_until(cut(signalled));
+        if state.accepts_until_the_end() {
+            accepting.run(&mut open, shutdown).await;
+        } else {
+            drop(accepting);
+            shutdown.await;
+        }
         let gone = async { while open.next_end().await.is_some() {} };
         if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
             tracing::debug!(connections = open.len(), "connections are closed");
@@ -225,8 +217,49 @@ impl<L: Listener, S> HttpServer<L, S> {
     }
 }
 
+/// A server that accepts connections.
+struct Accepting<L: Listener, S> {
+    server: HttpServer<L, S>,
+    /// A connection that waits until there are fewer.
+    accepted: Option<L::Io>,
+    epoch: Instant,
+}
+
+impl<L: Listener, S> Accepting<L, S> {
+    /// Accepts connections until a future resolves.
+    async fn run<T>(&mut self, open: &mut Connections, until: impl Future<Output = T>) -> T {
+        let Self { server, accepted, epoch } = self;
+        let state = &server.service.0;
+        let mut until = pin!(until);
+        loop {
+            tokio::select! {
+                done = &mut until => return done,
+                Some(()) = open.next_end() => {}
+                io = server.listener.accept(), if accepted.is_none() => *accepted = Some(io),
+                () = sleep(EVICTION_INTERVAL), if accepted.is_some() => {}
+            }
+            if accepted.is_some() && open.is_full() {
+                open.evict();
+            } else if let Some(io) = accepted.take() {
+                let connection_state = Arc::new(ConnectionState::new(*epoch));
+                let service = ConnectionService {
+                    service: PathService::new(server.service.clone()),
+                    layered: server.layered.clone(),
+                    health_routes: server.health_routes,
+                    state: Arc::clone(&connection_state),
+                };
+                open.spawn(connection_state, connection(io, Arc::clone(state), service));
+            }
+        }
+    }
+}
+
 impl<S> HttpServer<TcpListener, S> {
     /// Returns the address of the listener.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the operating system does not report it.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -258,7 +291,16 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
     };
     let (io, builder) = (TokioIo::new(io), builder(version));
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
-    let mut closing = pin!(state.closing.cancelled());
+    // A connection that arrives during the shutdown gets a response that says so.
+    let is_late = state.closing.is_cancelled();
+    let closing = async {
+        if is_late {
+            sleep(LATE_TIMEOUT).await;
+        } else {
+            state.closing.cancelled().await;
+        }
+    };
+    let mut closing = pin!(closing);
     let mut waits_for_closing = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
@@ -266,7 +308,7 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         }
         // Waiting takes a lock that all connections share. The waker of a task does not change, so it is registered
         // once.
-        let is_closing = if waits_for_closing {
+        let is_closing = if waits_for_closing && !is_late {
             state.closing.is_cancelled()
         } else {
             closing.as_mut().poll(cx).is_ready()

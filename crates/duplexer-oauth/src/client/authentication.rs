@@ -177,7 +177,7 @@ mod tests {
         Authority { token_endpoint_auth_methods_supported: methods, ..Authority::default() }
     }
 
-    /// OAC-27
+    /// OAC-27, P-AUC-15
     #[test]
     fn the_method_is_one_that_the_server_lists() {
         let check = |listed: Option<&[&str]>, registered: Method, with_secret: Method| {

@@ -5,6 +5,15 @@ use serde_json::{Map, Value, json};
 use super::authentication::Method;
 
 /// Description of this client: the body of a registration, or the document at the URL that is its id.
+///
+/// ```
+/// use duplexer_oauth::ClientDocument;
+///
+/// let url = "https://app.example.com/client.json";
+/// let document = ClientDocument::new("My program").member("client_uri", "https://app.example.com");
+/// let json = document.to_json(url, &["http://127.0.0.1/callback"]);
+/// assert_eq!(json["client_id"], url);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ClientDocument {
     members: Map<String, Value>,

@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// OAC-22
+    /// OAC-22, P-AUC-7
     #[test]
     fn a_client_of_the_issuer_comes_first_and_a_document_only_where_it_is_supported() {
         let identities = [

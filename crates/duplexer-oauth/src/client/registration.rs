@@ -1,7 +1,7 @@
 //! Dynamic client registration (RFC 7591).
 
 use duplexer_oauth_base::Secret;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use serde::Deserialize;
 
 use super::authentication::Method;

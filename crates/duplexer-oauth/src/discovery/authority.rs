@@ -1,7 +1,7 @@
 //! Metadata of authorization servers (RFC 8414, OpenID Connect Discovery).
 
 use duplexer_oauth_base::address::origin;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use serde::Deserialize;
 use url::Url;
 
@@ -137,7 +137,7 @@ fn candidates(issuer: &Url) -> Vec<Url> {
 mod tests {
     use super::*;
 
-    /// OAC-17
+    /// OAC-17, P-AUC-2
     #[test]
     fn the_metadata_of_an_issuer_with_a_path_is_not_looked_for_at_the_root() {
         let texts = |issuer: &str| -> Vec<String> {
@@ -160,7 +160,35 @@ mod tests {
         );
     }
 
-    /// OAC-20
+    /// OAC-21: what later steps need is read; unknown members are ignored.
+    #[test]
+    fn metadata_is_read_for_the_whole_flow() {
+        let authority: Authority = serde_json::from_value(serde_json::json!({
+            "issuer": "https://a", "unknown": {"x": 1},
+            "authorization_endpoint": "https://a/authorize", "token_endpoint": "https://a/token",
+            "registration_endpoint": "https://a/register", "revocation_endpoint": "https://a/revoke",
+            "scopes_supported": ["offline_access"],
+            "authorization_response_iss_parameter_supported": true,
+            "client_id_metadata_document_supported": true,
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["client_secret_post"],
+            "token_endpoint_auth_signing_alg_values_supported": ["ES256"],
+            "dpop_signing_alg_values_supported": ["ES256"],
+        }))
+        .unwrap();
+        let authority = authority.checked().unwrap();
+        assert_eq!(authority.token_endpoint().unwrap().as_str(), "https://a/token");
+        let read = format!("{authority:?}");
+        for part in
+            ["/authorize", "/register", "/revoke", "offline_access", "S256", "client_secret_post", "ES256"]
+        {
+            assert!(read.contains(part), "{part} in {read}");
+        }
+        assert_eq!(read.matches("ES256").count(), 2, "{read}");
+        assert_eq!(read.matches("true").count(), 2, "{read}");
+    }
+
+    /// OAC-20, P-AUC-4
     #[test]
     fn without_pkce_there_is_no_login() {
         let mut authority = Authority { issuer: "https://a".into(), ..Authority::default() };

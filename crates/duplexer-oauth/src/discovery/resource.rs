@@ -1,7 +1,7 @@
 //! Protected resource metadata (RFC 9728).
 
 use duplexer_oauth_base::address::{origin, well_known};
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use serde::Deserialize;
 use url::Url;
 

@@ -1,7 +1,7 @@
 //! The answer of the authorization server, as the query of the redirect URI.
 
 use duplexer_oauth_base::Secret;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use url::{Url, form_urlencoded};
 
 use super::pending::{IssRule, Pending};

@@ -3,7 +3,7 @@
 use duplexer_oauth_base::Secret;
 use duplexer_oauth_base::clock::Clock;
 use duplexer_oauth_base::fetch::Answer;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;

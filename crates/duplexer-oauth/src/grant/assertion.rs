@@ -60,6 +60,19 @@ impl AssertionSource {
 }
 
 /// Identity provider of a company, at which the user is logged in. It exchanges an ID token for an assertion (RFC 8693).
+///
+/// ```
+/// use duplexer_oauth::{ClientIdentity, IdentityProvider, OAuth, Secret};
+///
+/// let at_provider = ClientIdentity::public("agent-at-provider");
+/// let provider = IdentityProvider::new("https://idp.example.com/token", at_provider, || async {
+///     Ok(Secret::new("the ID token of the user"))
+/// })
+/// .issuer("https://idp.example.com");
+/// let at_server = ClientIdentity::public("agent").issuer("https://login.example.com");
+/// let login = OAuth::enterprise(provider, at_server).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone)]
 pub struct IdentityProvider {
     issuer: String,

@@ -21,6 +21,16 @@ const MAX_FILE: u64 = 64 * 1024;
 /// Gives the platform's token for an audience. It is asked for each token request.
 ///
 /// Closures `Fn(String) -> Future` implement it.
+///
+/// ```
+/// use duplexer_oauth::{OAuth, Secret};
+///
+/// let workload = OAuth::workload("build-agent", |audience: String| async move {
+///     Ok(Secret::new(format!("a token for {audience}")))
+/// })
+/// .build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 pub trait WorkloadToken: Send + Sync + 'static {
     /// Returns the token. `audience` is the issuer of the authorization server.
     fn token(&self, audience: String) -> BoxFuture<'_, Result<Secret, BoxError>>;
@@ -37,6 +47,13 @@ where
 }
 
 /// Reads the token from a file that the platform renews, such as a projected service account token.
+///
+/// ```
+/// use duplexer_oauth::{OAuth, TokenFile};
+///
+/// let workload = OAuth::workload("build-agent", TokenFile::new("/var/run/secrets/tokens/mcp")).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TokenFile(PathBuf);
 

@@ -24,6 +24,13 @@ const PLATFORM: &[&str] = &["rundll32 url.dll,FileProtocolHandler"];
 const PLATFORM: &[&str] = &["xdg-open", "gio open", "wslview"];
 
 /// Opens the browser of the user.
+///
+/// ```
+/// use duplexer_oauth::{Browser, OAuth};
+///
+/// let login = OAuth::login_with_browser("my-program").present(Browser::command("firefox --private-window %s")).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Browser {
     programs: Option<Vec<String>>,

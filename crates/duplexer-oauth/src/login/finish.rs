@@ -1,6 +1,6 @@
 //! The end of a login in a web application, perhaps in another process than its start.
 
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use url::Url;
 
 use crate::error::OAuthError;

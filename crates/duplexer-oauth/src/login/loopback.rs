@@ -34,6 +34,17 @@ const WRONG: &str = "<!doctype html><meta charset=utf-8><title>Login</title><p>T
 const NOTHING: &str = "<!doctype html><meta charset=utf-8><title>Login</title><p>There is nothing here.";
 
 /// Redirect URI on this machine. The default is `http://127.0.0.1:<free port>/callback`.
+///
+/// ```
+/// use duplexer_oauth::{ClientIdentity, Loopback, OAuth};
+///
+/// // As the client is registered: http://localhost:3118/callback
+/// let login = OAuth::login_with_browser("my-program")
+///     .client(ClientIdentity::public("1601185624273"))
+///     .redirect(Loopback::localhost().port(3118).path("/callback"))
+///     .build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Loopback {
     host: &'static str,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duplexer_oauth_base::clock;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use tokio::time::{Instant, timeout};
 
 use super::loopback::Listener;

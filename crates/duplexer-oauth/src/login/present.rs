@@ -10,6 +10,19 @@ use tokio::sync::oneshot;
 /// Shows a login page to a person.
 ///
 /// Closures `Fn(String) -> Future` implement it.
+///
+/// ```
+/// use duplexer_oauth::OAuth;
+///
+/// let login = OAuth::login_with_browser("my-program")
+///     .present(|url: String| async move {
+///         eprintln!("log in at {url}");
+///         // The redirect reaches the listener of this process.
+///         Ok(None)
+///     })
+///     .build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 pub trait Presenter: Send + Sync + 'static {
     /// Shows the page at `url`. If the presenter itself learns where the browser was redirected to, it returns that URL;
     /// with `None` the redirect reaches the listener of this process.
@@ -27,6 +40,13 @@ where
 }
 
 /// Prints the URL on a line of standard error, for a browser on the same machine.
+///
+/// ```
+/// use duplexer_oauth::{OAuth, PrintUrl};
+///
+/// let login = OAuth::login_with_browser("my-program").present(PrintUrl).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintUrl;
 
@@ -41,6 +61,13 @@ impl Presenter for PrintUrl {
 ///
 /// For a machine without a browser, such as one behind SSH: the redirect fails in the browser of another machine, and
 /// the person copies its address.
+///
+/// ```
+/// use duplexer_oauth::{OAuth, Paste};
+///
+/// let login = OAuth::login_with_browser("my-program").present(Paste::terminal()).build()?;
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Paste(());
 

@@ -1,7 +1,7 @@
 //! Credentials in the keyring of the platform: of the kernel on Linux, Keychain on macOS, Credential Manager on Windows.
 //!
-//! A keyring has no compare-and-swap. On Unix the lock files of [`FileCredentials`] make one for all processes; elsewhere
-//! it is one within this process. Nothing is cached: another process may have renewed a token.
+//! A keyring has no compare-and-swap: the lock files of [`FileCredentials`] make one for all processes. Nothing is cached,
+//! because another process may have renewed a token.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,16 +13,15 @@ use keyring_core::{Entry, Error};
 use zeroize::Zeroizing;
 
 use super::encoding::{decode, encode};
-use super::{CredentialStore, Generation, Key, Record, Swapped};
-#[cfg(unix)]
-use super::{StoreLock, file::FileCredentials};
+use super::file::FileCredentials;
+use super::{CredentialStore, Generation, Key, Record, StoreLock, Swapped};
 
 type Platform = Arc<dyn CredentialStoreApi + Send + Sync>;
 
-/// Excludes the other threads of this process from a compare-and-swap.
+/// Excludes the other threads of this process from a compare-and-swap, also one whose caller is gone with its lock file.
 static SWAPPING: Mutex<()> = Mutex::new(());
 
-/// Stores credentials in the keyring of the platform.
+/// Stores credentials in the keyring of the platform (feature `keyring`).
 ///
 /// On Linux this is the keyring of the kernel: it needs no daemon, and forgets everything at the next start of the
 /// machine, or after three days without use. A service without a login session needs a kernel with persistent keyrings;
@@ -30,13 +29,23 @@ static SWAPPING: Mutex<()> = Mutex::new(());
 /// Logins of web applications ([`OAuth::login_on_web`](crate::OAuth::login_on_web)) are refused, because nothing would
 /// remove those that are never finished.
 ///
-/// On Unix processes lock each other out with empty files in the folder of [`FileCredentials`]. Elsewhere two processes
-/// that renew a token at the same time can lose a login.
+/// Processes lock each other out with empty files in the folder of [`FileCredentials`].
+///
+/// ```
+/// use duplexer_oauth::{KeyringCredentials, OAuth};
+///
+/// let login = OAuth::login_with_browser("my-program");
+/// // Fails where the platform has no keyring.
+/// let login = match KeyringCredentials::for_application("my-program") {
+///     Ok(keyring) => login.store(keyring),
+///     Err(_) => login,
+/// };
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone)]
 pub struct KeyringCredentials {
     application: String,
     platform: Platform,
-    #[cfg(unix)]
     locks: FileCredentials,
 }
 
@@ -49,7 +58,6 @@ impl KeyringCredentials {
         Ok(Self {
             application: name.to_owned(),
             platform: platform()?,
-            #[cfg(unix)]
             locks: FileCredentials::for_application(name)?,
         })
     }
@@ -150,13 +158,11 @@ impl CredentialStore for KeyringCredentials {
                 let text = "a keyring does not hold unfinished logins: use another store on the web";
                 return Err(StoreError::Denied(text.into()));
             }
-            #[cfg(unix)]
             let _writer = self.locks.lock_swap(key).await?;
             self.blocking(key, move |entry| swapped(entry, expected, new.as_ref())).await
         })
     }
 
-    #[cfg(unix)]
     fn lock<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<StoreLock, StoreError>> {
         self.locks.lock(key)
     }

@@ -13,6 +13,16 @@ use super::{CredentialStore, Generation, Key, Record, Swapped};
 const MAX_RECORDS: usize = 4096;
 
 /// Stores credentials in memory. They are lost when the process ends. Clones share their records.
+///
+/// ```
+/// use duplexer_oauth::{MemoryCredentials, OAuth};
+///
+/// // Each user has their own tokens in one store.
+/// let store = MemoryCredentials::new();
+/// let of_user = |user: &str| OAuth::login_on_web("shop", "https://shop.example/callback").store(store.clone()).account(user).build();
+/// let (ada, bob) = (of_user("ada")?, of_user("bob")?);
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryCredentials(Arc<Mutex<HashMap<Key, Record>>>);
 

@@ -10,7 +10,7 @@ pub(crate) fn login(person: &Person) -> duplexer_oauth::OAuthBuilder {
     OAuth::login_with_browser("test").present(person.browser())
 }
 
-/// OAC-11, OAC-14, OAC-25, OAC-33, OAC-42: one login, request by request.
+/// OAC-11, OAC-14, OAC-25, OAC-33, OAC-42, P-AUC-1, P-AUC-4, P-AUC-5, P-AUC-8: one login, request by request.
 #[tokio::test]
 async fn a_login_asks_what_the_specifications_say() {
     let mock = Mock::new(|_, _| None).await;
@@ -81,7 +81,7 @@ async fn an_issuer_can_end_with_a_slash() {
     assert!(matches!(refused, Err(OAuthError::IssuerMismatch { .. })), "{:?}", refused.err());
 }
 
-/// OAC-12, OAC-13: metadata of another place, or about another server, ends the login before anything else is asked.
+/// OAC-12, OAC-13, P-AUC-5: metadata of another place, or about another server, ends the login before anything else is asked.
 #[tokio::test]
 async fn foreign_metadata_is_refused() {
     let foreign = r#"Bearer resource_metadata="https://evil.example/metadata""#;
@@ -115,7 +115,7 @@ async fn a_pinned_issuer_must_be_listed() {
     assert!(matches!(connect(&mock.url(), &oauth).await, Err(OAuthError::NoAuthority { .. })));
 }
 
-/// OAC-82: a disturbed discovery is an error, and does not lead to the endpoints of old servers.
+/// OAC-80, OAC-81, OAC-82, P-AUC-18: a disturbed discovery is an error, and does not lead to the endpoints of old servers.
 #[tokio::test]
 async fn only_a_server_without_metadata_is_an_old_one() {
     for status in [400, 403, 500, 503] {
@@ -128,7 +128,7 @@ async fn only_a_server_without_metadata_is_an_old_one() {
         assert!(matches!(refused, OAuthError::Answer { .. } | OAuthError::Temporary { .. }), "{refused:?}");
         assert!(mock.seen("/authorize").is_empty());
     }
-    // OAC-80 to OAC-82: without any metadata the endpoints are at the origin, and there is no `resource`.
+    // Without any metadata the endpoints are at the origin, and there is no `resource`.
     let mock =
         Mock::new(|_, seen| seen.path.starts_with("/.well-known/").then(|| answer(404, &json!({})))).await;
     let oauth = login(&Person::default()).build().unwrap();
@@ -138,7 +138,7 @@ async fn only_a_server_without_metadata_is_an_old_one() {
     assert!(!mock.seen("/token")[0].form().contains_key("resource"));
 }
 
-/// OAC-22, OAC-24: a client document is used where it is supported; elsewhere the client registers.
+/// OAC-22, OAC-24, P-AUC-6: a client document is used where it is supported; elsewhere the client registers.
 #[tokio::test]
 async fn a_client_document_is_used_where_it_is_supported() {
     for supported in [true, false] {
@@ -163,7 +163,7 @@ async fn a_client_document_is_used_where_it_is_supported() {
     }
 }
 
-/// OAC-53: a server that refuses every token for its scopes causes one more login, not an endless loop.
+/// OAC-53, P-AUC-10: a server that refuses every token for its scopes causes one more login, not an endless loop.
 #[tokio::test]
 async fn a_futile_step_up_is_not_repeated() {
     let insufficient = r#"Bearer error="insufficient_scope", scope="more""#;

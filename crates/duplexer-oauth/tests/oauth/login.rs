@@ -13,7 +13,7 @@ fn login(time: &Time, person: &Person) -> duplexer_oauth::OAuthBuilder {
     OAuth::login_with_browser("test").present(person.browser()).clock(time.clock())
 }
 
-/// OAC-01 to OAC-03: a login happens inside `connect`, and the caller sees one answer.
+/// OAC-01, OAC-02, OAC-03, P-AUC-14: a login happens inside `connect`, and the caller sees one answer.
 #[tokio::test]
 async fn a_session_is_opened_by_a_login_and_the_token_is_sent_with_every_request() {
     let (time, person) = (Time::new(), Person::default());
@@ -45,7 +45,7 @@ async fn a_restart_needs_no_login() {
     assert_eq!(person.times(), 1);
 }
 
-/// OAC-50: more scopes are requested together with the granted ones, and the request is sent again.
+/// OAC-50, OAC-51, P-AUC-10: more scopes are requested together with the granted ones, and the request is sent again.
 #[tokio::test]
 async fn a_request_that_needs_more_scopes_requests_them() {
     let (time, person) = (Time::new(), Person::default());

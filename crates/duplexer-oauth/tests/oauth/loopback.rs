@@ -7,7 +7,7 @@ use duplexer_oauth::{OAuth, OAuthError};
 use crate::mock::Mock;
 use crate::site::{connect, http};
 
-/// OAC-38, OAC-39: neither other pages nor a wrong state end a login, and nothing is reflected.
+/// OAC-38, OAC-39, P-AUC-17: neither other pages nor a wrong state end a login, and nothing is reflected.
 #[tokio::test]
 async fn a_login_survives_requests_that_are_not_its_own() {
     let mock = Mock::new(|_, _| None).await;

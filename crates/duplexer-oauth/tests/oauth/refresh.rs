@@ -141,7 +141,7 @@ async fn a_temporary_failure_keeps_the_refresh_token() {
     assert_eq!(person.times(), 1);
 }
 
-/// OAC-16, OAC-23: when the server names another issuer, nothing of the first one is shown to it.
+/// OAC-16, OAC-23, P-AUC-12, P-AUC-16: when the server names another issuer, nothing of the first one is shown to it.
 #[tokio::test]
 async fn credentials_of_one_issuer_are_not_shown_to_another() {
     let person = Person::default();

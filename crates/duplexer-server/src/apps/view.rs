@@ -9,6 +9,17 @@ use crate::catalog::tool::ui::{MIME_TYPE, declare};
 /// HTML page under a URI that begins with `ui://`, and the permissions that it requests from the client.
 ///
 /// A page has no access that it does not request: no other origins, no devices.
+///
+/// ```
+/// use duplexer::apps::{Apps, Permission, View};
+///
+/// let map = View::new("ui://map", "<canvas></canvas>")
+///     .title("Map")
+///     .permission(Permission::Geolocation)
+///     .bordered();
+/// let server = duplexer::Server::builder("maps", "1.0.0").extend(Apps::new().view(map)).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a view is offered once `Apps` has it"]
 pub struct View {

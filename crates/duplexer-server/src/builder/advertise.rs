@@ -9,12 +9,16 @@ use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::logging::SetLevelParams;
 use duplexer_types::meta::valid_key;
 use duplexer_types::methods::Method;
+use duplexer_types::version::Window;
 
+use super::compose::clash;
 use super::{BuildError, Handlers, NotificationOptions, ServerBuilder};
-use crate::features::subscriptions::{Plan, SubscriptionBus, SubscriptionLimits};
+use crate::features::subscriptions::{MemoryBus, Plan, SubscriptionBus, SubscriptionLimits};
+use crate::features::tasks;
 use crate::kernel::context::Context;
 use crate::kernel::handler::RawEntry;
 use crate::kernel::outcome::Outcome;
+use crate::registry::DeclaredExtension;
 use duplexer_core::dispatch::BoxFuture;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
@@ -70,6 +74,27 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
+    /// Serves tasks. The build fails if a handler of their methods is registered already.
+    pub(crate) fn tasks(mut self, plan: tasks::Plan) -> Self {
+        if let Some(taken) = tasks::register(&mut self.handlers) {
+            self.deferred.faults.push(clash("handler of", taken.name()));
+        }
+        self.deferred.tasks = Some(plan);
+        self
+    }
+
+    /// Gives the tasks the bus of the server, or a bus of this process for them alone.
+    pub(super) fn link_tasks(&mut self) -> Option<tasks::Plan> {
+        let mut plan = self.deferred.tasks.take()?;
+        let advertised = &mut self.deferred.advertised;
+        let subscriptions = advertised.subscriptions.get_or_insert_with(|| {
+            advertised.tasks_only = true;
+            Plan { bus: Arc::new(MemoryBus::new()), limits: SubscriptionLimits::default() }
+        });
+        plan.bus = Some(Arc::clone(&subscriptions.bus));
+        Some(plan)
+    }
+
     /// Declares that the server logs to clients, and lets them set the level. Without it log messages are dropped,
     /// because the protocol forbids them (a warning is logged once).
     #[doc(alias = "log")]
@@ -84,12 +109,18 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Advertises an extension with its settings.
-    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
+    /// Advertises an extension with its settings, in the envelope era.
+    pub fn extension(self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
+        self.extension_in(id, settings, Window::ENVELOPE)
+    }
+
+    /// Advertises an extension with its settings, in these revisions.
+    pub fn extension_in(mut self, id: impl Into<String>, settings: impl Into<Json>, window: Window) -> Self {
         let id = id.into();
+        let declared = DeclaredExtension { settings: settings.into(), window };
         if !id.contains('/') || !valid_key(&id) || id.ends_with('/') {
             self.deferred.faults.push(BuildError::ExtensionId(id));
-        } else if self.deferred.advertised.extensions.insert(id.clone(), settings.into()).is_some() {
+        } else if self.deferred.advertised.extensions.insert(id.clone(), declared).is_some() {
             self.deferred.faults.push(BuildError::DuplicateExtension(id));
         }
         self

@@ -13,6 +13,7 @@ use crate::catalog::tool::{IntoTool, ToolMiddleware};
 use crate::catalog::{self, CatalogDraft, CatalogItem};
 use crate::features::subscriptions::{MemoryBus, Plan, SubscriptionLimits};
 use crate::kernel::context::Context;
+use duplexer_core::error::BoxError;
 
 /// The variable of a directory's template.
 #[derive(serde::Deserialize)]
@@ -81,7 +82,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Adds an extension. An extension that registers a method or an item that is already registered fails the build.
     pub fn extend(self, extension: impl Extension<S>) -> Self {
-        let builder = self.extension(extension.id().to_owned(), extension.settings());
+        let builder = self.extension_in(extension.id().to_owned(), extension.settings(), extension.window());
         builder.without_replacing(|builder| extension.install(builder))
     }
 
@@ -91,6 +92,18 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Without a bus (`.subscriptions(..)`) the server gets a bus of this process.
     pub fn dynamic(mut self) -> Self {
         self.catalog().dynamic = true;
+        self
+    }
+
+    /// Allows the resources of the catalog to change while the server runs, like [`Self::dynamic`], and nothing else of it.
+    pub fn dynamic_resources(mut self) -> Self {
+        self.catalog().dynamic_resources = true;
+        self
+    }
+
+    /// Makes [`build`](Self::build) fail with this error. For extensions whose settings cannot be used.
+    pub fn fail(mut self, error: impl Into<BoxError>) -> Self {
+        self.deferred.faults.push(BuildError::Part(error.into()));
         self
     }
 
@@ -132,6 +145,11 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Registers the handlers of the catalog, each unless its method already has one.
     pub(super) fn install(&mut self, draft: CatalogDraft) -> Result<Arc<catalog::Inner>, BuildError> {
+        if self.deferred.tasks.is_none()
+            && let Some(tool) = draft.snapshot.tools.items().find(|tool| tool.execution.task.is_some())
+        {
+            return Err(BuildError::NoTasks(tool.tool.name.clone()));
+        }
         let installed = draft.install().map_err(|fault| BuildError::Part(fault.into()))?;
         for (method, entry) in installed.handlers {
             if self.deferred.merged > 0 && self.handlers.spec(method).is_some() {
@@ -139,10 +157,10 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             }
             self.handlers.set_default(method, entry);
         }
-        if installed.dynamic {
+        if installed.changes != NotificationOptions::default() {
             let plan = || Plan { bus: Arc::new(MemoryBus::new()), limits: SubscriptionLimits::default() };
             self.deferred.advertised.subscriptions.get_or_insert_with(plan);
-            self.deferred.advertised.changes = NotificationOptions::all();
+            self.deferred.advertised.changes |= installed.changes;
         }
         let catalog = installed.catalog;
         if self.handlers.spec(Method::ToolsCall).is_some() && self.deferred.tool_headers.is_none() {

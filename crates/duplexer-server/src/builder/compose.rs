@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::collections::HashMap;
 
-use duplexer_types::json::JsonObject;
 use duplexer_types::methods::{Kind, METHODS};
 
 use super::{Advertised, BuildError, Deferred, Handlers, ServerBuilder};
@@ -14,7 +13,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// start before this server's own and end after them.
     ///
     /// - Everything that must be unique fails the build if both servers have it: a name, a URI, a custom method, a
-    ///   handler of the same method, a bus. Both can declare the same extension with the same settings.
+    ///   handler of the same method, a bus. Both can declare the same extension with the same settings and
+    ///   revisions.
     /// - Name, version and instructions are this server's. So is middleware, which sees every message: a server that
     ///   has middleware, or seals request states, cannot be merged.
     /// - Visibility filters and interceptors of the other server apply to its own tools, prompts and resources only.
@@ -31,7 +31,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// prefix: a server that has any cannot be nested.
     #[doc(alias("mount", "prefix"))]
     pub fn nest<T: Any + Send + Sync>(mut self, prefix: impl AsRef<str>, other: ServerBuilder<T>) -> Self {
-        let requests = METHODS.iter().filter(|row| row.kind == Kind::Request);
+        // Methods of extensions name no tools and prompts.
+        let requests = METHODS.iter().filter(|row| row.kind == Kind::Request && row.method.is_core());
         if let Some(row) = requests.into_iter().find(|row| other.handlers.spec(row.method).is_some()) {
             self.deferred.faults.push(BuildError::NoPrefix(row.method.name()));
         }
@@ -70,6 +71,11 @@ impl Deferred {
         match (&self.tool_headers, other.tool_headers) {
             (Some(_), Some(_)) => self.faults.push(clash("look-up of", "tool headers")),
             (None, theirs @ Some(_)) => self.tool_headers = theirs,
+            (_, None) => {}
+        }
+        match (&self.tasks, other.tasks) {
+            (Some(_), Some(_)) => self.faults.push(clash("store of", "tasks")),
+            (None, theirs @ Some(_)) => self.tasks = theirs,
             (_, None) => {}
         }
         self.advertised.absorb(other.advertised, &mut self.faults);
@@ -113,26 +119,24 @@ fn union<T>(
 
 impl Advertised {
     fn absorb(&mut self, other: Self, faults: &mut Vec<BuildError>) {
-        let (ours, theirs) = (&mut self.changes, other.changes);
-        ours.prompts_changed |= theirs.prompts_changed;
-        ours.resources_changed |= theirs.resources_changed;
-        ours.tools_changed |= theirs.tools_changed;
+        self.changes |= other.changes;
         match (&self.subscriptions, other.subscriptions) {
             (Some(_), Some(_)) => faults.push(clash("bus", "subscriptions")),
             (None, theirs @ Some(_)) => self.subscriptions = theirs,
             (_, None) => {}
         }
-        same(&mut self.experimental, other.experimental, "experimental capability", faults);
-        same(&mut self.extensions, other.extensions, "extension", faults);
-    }
-}
-
-/// Merges two maps. Both can hold the same name with the same settings.
-fn same(ours: &mut JsonObject, theirs: JsonObject, what: &'static str, faults: &mut Vec<BuildError>) {
-    for (name, settings) in theirs {
-        if ours.get(&name).is_some_and(|known| *known != settings) {
-            faults.push(clash(what, name.clone()));
+        // Both can declare the same name with the same settings.
+        for (name, settings) in other.experimental {
+            if self.experimental.get(&name).is_some_and(|known| *known != settings) {
+                faults.push(clash("experimental capability", name.clone()));
+            }
+            self.experimental.insert(name, settings);
         }
-        ours.insert(name, settings);
+        for (id, declared) in other.extensions {
+            if self.extensions.get(&id).is_some_and(|known| *known != declared) {
+                faults.push(clash("extension", id.clone()));
+            }
+            self.extensions.insert(id, declared);
+        }
     }
 }

@@ -6,6 +6,14 @@ use crate::registry::capabilities;
 use duplexer_core::error::BoxError;
 
 /// Error of [`ServerBuilder::build`](super::ServerBuilder::build). Its text says what to change.
+///
+/// ```
+/// use duplexer::{BuildError, Server, Tool};
+///
+/// let twice = || Tool::new("add", || async {});
+/// let error = Server::builder("calculator", "1.0.0").tool(twice()).tool(twice()).build().unwrap_err();
+/// assert_eq!(error.to_string(), "there are two tools 'add': rename one of them");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -56,6 +64,9 @@ pub enum BuildError {
         "'{0}' has middleware or seals request states, and is merged: do both in the server it becomes part of"
     )]
     MergedMiddleware(String),
+    /// A tool can run as a task, and its server has no tasks.
+    #[error("the tool '{0}' can run as a task, and its server has no tasks: add `.extend(Tasks::new())`")]
+    NoTasks(String),
     /// Request states have no audience.
     #[error("request states need an audience: name the server, or say `RequestState::audience`")]
     NoAudience,

@@ -67,6 +67,20 @@ impl<T, E: Into<BoxError>> ResultExt<T> for Result<T, E> {
 }
 
 /// Failure of a handler with its audience, from [`ResultExt`]. `?` converts it into the error type of the handler.
+///
+/// ```
+/// use duplexer::{HandlerError, ResultExt, ToolError};
+///
+/// /// For helpers of several handlers, which can be tools, resources and prompts.
+/// fn read(path: &str) -> Result<String, HandlerError> {
+///     std::fs::read_to_string(path).or_show_text("There is no such page.")
+/// }
+///
+/// fn handler() -> Result<String, ToolError> {
+///     Ok(read("/no/such/file")?)
+/// }
+/// assert_eq!(handler().unwrap_err().to_string(), "There is no such page.");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct HandlerError(Audience);

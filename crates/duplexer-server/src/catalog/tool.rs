@@ -33,7 +33,7 @@ use output::Fallible;
 pub use output::{PassThrough, Returned};
 pub use output::{ToolOutput, WithText};
 pub(crate) use run::{CallTool, into_outcome};
-pub(crate) use spec::{ToolContract, ToolSpec};
+pub(crate) use spec::{Execution, ToolContract, ToolSpec};
 
 /// A tool that can be registered with a server whose state is `S`: its definition and its function.
 ///
@@ -91,7 +91,8 @@ impl<S: Send + Sync + 'static> Tool<S> {
         Shape: 'static,
         Via: 'static,
     {
-        let spec = ToolSpec::derived::<A>(name.into());
+        let mut spec = ToolSpec::derived::<A>(name.into());
+        spec.execution.blocking = true;
         Self::typed::<A, _, OnThread<Shape>, Fallible<Via>>(spec, OnThread::new(function))
     }
 

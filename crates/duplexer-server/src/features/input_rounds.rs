@@ -15,12 +15,13 @@ use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods;
-use duplexer_types::version::{Era, feature};
+use duplexer_types::version::{Era, ProtocolVersion, feature};
 use duplexer_types::wire::{ForRevision, Shape};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::features::input;
+use crate::features::tasks::TaskCall;
 use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{BoxFuture, CallOptions, lock};
@@ -79,6 +80,9 @@ impl<S> Context<S> {
     pub async fn ask(&self, key: &str, request: impl Into<InputRequest>) -> Result<InputResponse, McpError> {
         let request = request.into();
         input::require(&request, key, self.connection().client())?;
+        if let Some(task) = self.scope().task() {
+            return Box::pin(self.ask_in_task(task, key, request)).await;
+        }
         let response = match self.protocol_version().era() {
             Era::Handshake => self.ask_directly(request.clone()).await?,
             Era::Envelope => match self.lookup_answer(key, &request)? {
@@ -86,17 +90,24 @@ impl<S> Context<S> {
                 None => std::future::pending().await,
             },
         };
-        let fits = matches!(
-            (&request, &response),
-            (InputRequest::Elicit(_), InputResponse::Elicit(_))
-                | (InputRequest::CreateMessage(_), InputResponse::CreateMessage(_))
-                | (InputRequest::ListRoots, InputResponse::ListRoots(_))
-        );
-        if fits {
-            return Ok(response);
+        checked(key, &request, response)
+    }
+
+    /// Requests input on behalf of a task, or of a call that can become one.
+    async fn ask_in_task(
+        &self,
+        task: &TaskCall,
+        key: &str,
+        request: InputRequest,
+    ) -> Result<InputResponse, McpError> {
+        match task.request() {
+            Some(cx) if !task.asks() => cx.ask(key, request).await,
+            _ => {
+                let digest = digest(&request, Shape::new(self.protocol_version()))?;
+                let response = task.ask(key, &request, digest, self.ask_directly(request.clone())).await?;
+                checked(key, &request, response)
+            }
         }
-        let text = format!("The answer to '{key}' is of the wrong kind");
-        Err(McpError::new(ErrorCode::INVALID_PARAMS, text))
     }
 
     /// Returns the answers that arrived with this request, for handlers that build an [`InputRequiredResult`] manually.
@@ -274,6 +285,42 @@ fn seal(cx: &Context<StateMap>, state: &str) -> Result<String, McpError> {
         return Ok(state.to_owned());
     };
     sealing.seal_state(cx, method, cx.raw_params().unwrap_or("{}"), state)
+}
+
+/// Returns the response, if it is of the kind that the request asks for.
+fn checked(key: &str, request: &InputRequest, response: InputResponse) -> Result<InputResponse, McpError> {
+    if fits(request, &response) {
+        return Ok(response);
+    }
+    let text = format!("The answer to '{key}' is of the wrong kind");
+    Err(McpError::new(ErrorCode::INVALID_PARAMS, text))
+}
+
+/// Returns whether a response is of the kind that a request asks for.
+pub(crate) fn fits(request: &InputRequest, response: &InputResponse) -> bool {
+    matches!(
+        (request, response),
+        (InputRequest::Elicit(_), InputResponse::Elicit(_))
+            | (InputRequest::CreateMessage(_), InputResponse::CreateMessage(_))
+            | (InputRequest::ListRoots, InputResponse::ListRoots(_))
+    )
+}
+
+impl InputRounds {
+    /// Returns the answers of all rounds so far: key, digest of the question, answer.
+    pub(crate) fn answers(&self) -> Vec<(String, String, Json)> {
+        let Some(state) = self.0.get() else { return Vec::new() };
+        let state = lock(state);
+        let outcomes = state.token.outcomes.iter();
+        outcomes.map(|(key, answered)| (key.to_owned(), answered.q.clone(), answered.data.clone())).collect()
+    }
+}
+
+/// Returns a question as it is stored, with its digest.
+pub(crate) fn digest_of(request: &InputRequest) -> Result<(Json, String), McpError> {
+    let shape = Shape::new(ProtocolVersion::LATEST_ENVELOPE);
+    let text = Json::encode(&ForRevision(request, shape)).map_err(McpError::internal)?;
+    Ok((text, digest(request, shape)?))
 }
 
 /// Returns half of a SHA-256 over the question as it is written.

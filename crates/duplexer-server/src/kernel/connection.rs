@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
+use crate::features::subscriptions::ChangeDelivery;
 use crate::kernel::principal::Principal;
 use duplexer_core::dispatch::{Message, NoChannel, Outbound, lock};
 use duplexer_core::error::McpError;
@@ -24,6 +25,26 @@ pub(crate) use close::{CLOSE_BUDGET, contained};
 pub use snapshot::ConnectionSnapshot;
 
 /// One connection to a client.
+///
+/// ```
+/// use duplexer::{Context, Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// /// Counts the calls of one client.
+/// async fn count(cx: Context) -> u32 {
+///     let connection = cx.connection();
+///     let calls = connection.state::<u32>().map_or(1, |calls| *calls + 1);
+///     connection.set_state(calls);
+///     calls
+/// }
+///
+/// let server = Server::builder("counter", "1.0.0").tool(Tool::new("count", count)).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # assert_eq!(client.call_tool("count", ()).text().await?, "1");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Connection {
     opening: Opening,
     initialized: AtomicBool,
@@ -54,6 +75,15 @@ enum Opening {
 }
 
 /// The caller, as the transport knows it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use duplexer::server::{Caller, Principal};
+///
+/// let mut caller = Caller::default();
+/// caller.principal = Some(Arc::new(Principal::new("ada")));
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Caller {
@@ -61,6 +91,8 @@ pub struct Caller {
     pub session_id: Option<Arc<str>>,
     /// The principal, if an authorization layer has established one.
     pub principal: Option<Arc<Principal>>,
+    /// How changes get to the client.
+    pub changes: ChangeDelivery,
 }
 
 /// The outcome of `initialize`.
@@ -213,6 +245,11 @@ impl Connection {
     /// A connection that serves several requests can have a principal per message: `Context::principal`.
     pub fn principal(&self) -> Option<&Arc<Principal>> {
         self.caller.principal.as_ref()
+    }
+
+    /// Returns how changes get to the client.
+    pub(crate) fn change_delivery(&self) -> ChangeDelivery {
+        self.caller.changes
     }
 
     /// Returns whether the server declares that it logs to clients.

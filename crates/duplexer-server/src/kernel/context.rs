@@ -17,10 +17,11 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 use serde::de::DeserializeOwned;
 
+use crate::features::tasks::TaskCall;
 use crate::kernel::connection::{ClientCapability, Connection};
 use crate::kernel::principal::Principal;
 use crate::registry::{RunningServer, SlotId, StateSlot};
-use duplexer_core::dispatch::{CallContext, Cancellation, Message, NotifyFuture, StreamClosing};
+use duplexer_core::dispatch::{CallContext, Cancellation, Channel, Message, NotifyFuture, StreamClosing};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::TransportContext;
 
@@ -78,6 +79,8 @@ pub(crate) struct Scope {
     progress_token: OnceLock<Option<RequestId>>,
     last_progress: progress::LastProgress,
     pub(crate) input_rounds: crate::features::input_rounds::InputRounds,
+    /// The task that this call is, or can become.
+    task: Option<Arc<TaskCall>>,
 }
 
 impl Scope {
@@ -101,11 +104,41 @@ impl Scope {
             progress_token: OnceLock::new(),
             last_progress: progress::LastProgress::none(),
             input_rounds: crate::features::input_rounds::InputRounds::default(),
+            task: None,
         }
+    }
+
+    /// Returns the scope of a call that is a task, or can become one.
+    pub(crate) fn with_task(self, task: Arc<TaskCall>) -> Self {
+        Self { task: Some(task), ..self }
+    }
+
+    pub(crate) fn task(&self) -> Option<&Arc<TaskCall>> {
+        self.task.as_ref()
     }
 }
 
 /// The states of a server's lifespans, by type.
+///
+/// ```
+/// use duplexer::dispatch::Message;
+/// use duplexer::middleware::Next;
+/// use duplexer::server::Outcome;
+/// use duplexer::{Context, McpError, Server};
+///
+/// struct Name(&'static str);
+///
+/// /// Middleware sees the states of all parts of a server.
+/// async fn announce(cx: Context, message: Message, next: Next) -> Result<Outcome, McpError> {
+///     if let Some(Name(name)) = cx.state().get::<Name>() {
+///         println!("{name} is called");
+///     }
+///     next.run(cx, message).await
+/// }
+///
+/// let server = Server::builder("part", "1.0.0").state(Name("part")).middleware(announce).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct StateMap(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
 
@@ -276,6 +309,18 @@ impl<S> Context<S> {
 
     pub(crate) fn scope(&self) -> &Arc<Scope> {
         &self.scope
+    }
+
+    /// Returns the context of the same call as a task, whose channel is that of the task.
+    pub(crate) fn for_task(&self, task: Arc<TaskCall>) -> Self {
+        let Scope { call, connection, running, principal, .. } = &*self.scope;
+        let channel = Arc::clone(&task) as Arc<dyn Channel>;
+        let call = CallContext::new(call.id.clone(), Arc::clone(&call.transport), channel);
+        let (connection, principal) = (Arc::clone(connection), principal.clone());
+        let mut scope =
+            Scope::new(call, connection, running.clone(), principal, &self.message).with_task(task);
+        scope.depth = self.scope.depth;
+        Self { scope: Arc::new(scope), ..self.clone() }
     }
 
     /// Returns the same context for a rewritten message.

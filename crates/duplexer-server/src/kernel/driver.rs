@@ -43,6 +43,28 @@ pub async fn serve(running: &RunningServer, transport: impl Transport) -> Result
 }
 
 /// A stream that can be served in either era, with options and a handle to stop it.
+///
+/// ```
+/// use duplexer::client::Client;
+/// use duplexer::dispatch::DispatchOptions;
+/// use duplexer::server::driver::StreamServer;
+/// use duplexer::transport::memory;
+/// use duplexer::Server;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let running = Server::builder("calculator", "1.0.0").build()?.start().await?;
+/// let (ours, theirs) = memory::pair();
+/// let (stream, peer) = StreamServer::new(&running, theirs, DispatchOptions::default());
+/// let serving = tokio::spawn(stream.run());
+///
+/// Client::builder("program", "1").connect(ours).await?.close().await?;
+/// serving.await??;
+/// running.shutdown().await;
+/// # drop(peer);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct StreamServer {
     dispatcher: JsonRpcDispatcher,

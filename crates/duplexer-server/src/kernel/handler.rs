@@ -28,6 +28,26 @@ mod sealed {
 ///
 /// Implemented for `async fn(Params) -> Result<R, E>` and `async fn(Context<S>, Params) -> Result<R, E>`.
 /// `Shape` distinguishes the two. The trait is sealed: other types cannot implement it.
+///
+/// ```
+/// use duplexer::{Context, McpError, Server};
+/// use serde_json::Value;
+///
+/// async fn plain(params: Value) -> Result<Value, McpError> {
+///     Ok(params)
+/// }
+///
+/// async fn with_context(cx: Context<()>, params: Value) -> Result<Value, McpError> {
+///     let _ = cx.principal();
+///     Ok(params)
+/// }
+///
+/// let server = Server::builder("echo", "1.0.0")
+///     .on_custom("com.example/plain", plain)
+///     .on_custom("com.example/with_context", with_context)
+///     .build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 pub trait Handler<S, Params, Shape>: sealed::Handler<Shape> + Send + Sync + 'static {
     /// The success value of the function.
     type Output;
@@ -97,6 +117,20 @@ impl<R: ResultBody> IntoReply<R> for R {
 }
 
 /// A result, or one of the other kinds of response.
+///
+/// ```
+/// use duplexer::server::Reply;
+/// use duplexer::types::methods;
+/// use duplexer::types::tool::{CallToolParams, CallToolResult};
+/// use duplexer::{McpError, Server};
+///
+/// async fn call(params: CallToolParams) -> Result<Reply<CallToolResult>, McpError> {
+///     Ok(Reply::Complete(CallToolResult::text(params.name)))
+/// }
+///
+/// let server = Server::builder("echo", "1.0.0").on(methods::ToolsCall, call).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reply<R> {

@@ -8,7 +8,7 @@ use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResu
 use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 
-use crate::features::subscriptions;
+use crate::features::{subscriptions, tasks};
 use crate::kernel::connection::{ClientProfile, Connection, Negotiated};
 use crate::kernel::context::{Context, StateMap};
 use crate::kernel::envelope;
@@ -73,7 +73,11 @@ fn initialize(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let instead = running.initialize_override();
     let server = running.server();
     let info = instead.server_info.clone().unwrap_or_else(|| server.server_info().clone());
-    let mut result = InitializeResult::new(version.as_str(), running.handshake_capabilities(version), info);
+    let mut capabilities = running.handshake_capabilities(version);
+    if let Some(offered) = capabilities.tasks.as_mut().filter(|_| !tasks::can_list(cx)) {
+        offered.remove("list");
+    }
+    let mut result = InitializeResult::new(version.as_str(), capabilities, info);
     result.instructions = instead.instructions.clone().or_else(|| server.instructions().map(Into::into));
     Ok(Outcome::of(result))
 }

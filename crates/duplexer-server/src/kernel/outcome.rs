@@ -15,6 +15,18 @@ use serde::{Deserialize, Serialize};
 use duplexer_core::error::McpError;
 
 /// The result of a request, as it passes back through the middleware.
+///
+/// ```
+/// use duplexer::server::Outcome;
+/// use duplexer::types::content::Content;
+/// use duplexer::types::tool::CallToolResult;
+///
+/// let mut outcome = Outcome::of(CallToolResult::text("Dear Ada"));
+/// if let Some(result) = outcome.downcast_mut::<CallToolResult>() {
+///     result.content.push(Content::text("-- the server"));
+/// }
+/// assert!(!outcome.is_error());
+/// ```
 pub struct Outcome(Repr);
 
 enum Repr {

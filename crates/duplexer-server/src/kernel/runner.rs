@@ -8,7 +8,7 @@ use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::meta::InvalidMeta;
 use duplexer_types::methods::{Direction, Kind, Method, Phase};
-use duplexer_types::version::{Era, ProtocolVersion};
+use duplexer_types::version::{Era, ProtocolVersion, feature};
 use duplexer_types::wire::{error_in, result_type};
 
 use super::lifecycle;
@@ -152,7 +152,9 @@ fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersio
     let can_be_said = match (version.era(), method) {
         _ if kind == result_type::COMPLETE => true,
         // The handshake era has final results only. In the result of a custom method `resultType` is ordinary data.
-        (Era::Handshake, method) => method.is_none(),
+        (Era::Handshake, method) => {
+            method.is_none() || kind == result_type::TASK && version.has(feature::TASK_EXPERIMENT)
+        }
         (Era::Envelope, method) => {
             kind != result_type::INPUT_REQUIRED || method.is_some_and(Method::asks_for_input)
         }

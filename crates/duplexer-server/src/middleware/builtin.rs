@@ -15,6 +15,15 @@ use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::McpError;
 
 /// Ends requests that take too long: drops the handler and answers with an error. Long-lived requests are exempt.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer::middleware::Timeout;
+///
+/// let server = duplexer::Server::builder("archive", "1.0.0").middleware(Timeout::new(Duration::from_secs(30))).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout(Duration);
 
@@ -53,6 +62,13 @@ fn is_long_lived(message: &Message) -> bool {
 
 /// Limits the number of concurrent requests; further ones wait for a permit. Notifications and long-lived requests are
 /// exempt.
+///
+/// ```
+/// use duplexer::middleware::ConcurrencyLimit;
+///
+/// let server = duplexer::Server::builder("archive", "1.0.0").middleware(ConcurrencyLimit::new(64)).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Semaphore>);
 
@@ -83,6 +99,13 @@ impl Middleware for ConcurrencyLimit {
 }
 
 /// Logs every message with its outcome and duration, never with its payload.
+///
+/// ```
+/// use duplexer::middleware::Logging;
+///
+/// let server = duplexer::Server::builder("archive", "1.0.0").middleware(Logging).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Logging;
 

@@ -8,8 +8,18 @@ use duplexer_types::methods::{METHODS, Method};
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::Registry;
+use crate::features::tasks;
 
 /// The lists whose changes a server of the handshake era reports.
+///
+/// ```
+/// use duplexer::server::NotificationOptions;
+///
+/// let mut reported = NotificationOptions::default();
+/// reported.tools_changed = true;
+/// let server = duplexer::Server::builder("archive", "1.0.0").notification_options(reported).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotificationOptions {
@@ -28,10 +38,18 @@ impl NotificationOptions {
     }
 }
 
+impl std::ops::BitOrAssign for NotificationOptions {
+    fn bitor_assign(&mut self, other: Self) {
+        self.prompts_changed |= other.prompts_changed;
+        self.resources_changed |= other.resources_changed;
+        self.tools_changed |= other.tools_changed;
+    }
+}
+
 pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapabilities {
     let handles = |method: Method| server.handlers.spec(method).is_some();
     // In the envelope era changes reach the streams of listeners, so one handler decides.
-    let listens = handles(Method::SubscriptionsListen);
+    let listens = handles(Method::SubscriptionsListen) && !server.advertised.tasks_only;
     let (changes, subscribe) = match version.era() {
         Era::Handshake => (server.advertised.changes, handles(Method::ResourcesSubscribe)),
         Era::Envelope if listens => (NotificationOptions::all(), true),
@@ -56,7 +74,11 @@ pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapab
     }
     let given = |members: &JsonObject| (!members.is_empty()).then(|| members.clone());
     derived.experimental = given(&server.advertised.experimental);
-    derived.extensions = given(&server.advertised.extensions);
+    if server.tasks.is_some() {
+        derived.tasks = Some(tasks::capability());
+    }
+    let declared = server.advertised.extensions.iter().filter(|(_, it)| it.window.contains(version));
+    derived.extensions = given(&declared.map(|(id, it)| (id.clone(), it.settings.clone())).collect());
     derived
 }
 
@@ -73,6 +95,7 @@ mod tests {
     use duplexer_types::prompt::ListPromptsResult;
     use duplexer_types::resource::{ListResourcesResult, SubscribeParams};
     use duplexer_types::tool::ListToolsResult;
+    use duplexer_types::version::Window;
     use duplexer_types::{logging, methods, subscription};
     use serde_json::{Value, json};
 
@@ -101,8 +124,8 @@ mod tests {
         assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), *expected, "{version}");
     }
 
-    /// SRV-05: from handlers and options; `listChanged` is present even when it is false; extensions do not exist
-    /// there.
+    /// SRV-05, EXF-D1: from handlers and options; `listChanged` is present even when it is false; extensions are declared
+    /// in the revisions that they name.
     #[test]
     fn a_handshake_server_can_do_what_it_handles() {
         let check = |builder, expected| check(builder, ProtocolVersion::LATEST_HANDSHAKE, &expected);
@@ -114,6 +137,8 @@ mod tests {
         let all = lists()
             .notification_options(NotificationOptions::all())
             .extension("a.b/c", Json::object())
+            .extension_in("a.b/d", json!({ "e": 1 }), Window::ALWAYS)
+            .extension_in("a.b/old", Json::object(), Window::until(ProtocolVersion::V2025_06_18))
             .experimental("x", json!({ "y": 1 }))
             .on(methods::ResourcesSubscribe, |_: SubscribeParams| async {
                 Ok::<_, McpError>(EmptyResult::new())
@@ -124,6 +149,7 @@ mod tests {
         let expected = json!({
             "tools": reported, "prompts": reported, "resources": { "listChanged": true, "subscribe": true },
             "logging": {}, "experimental": { "x": { "y": 1 } },
+            "extensions": { "a.b/d": { "e": 1 } },
         });
         check(all, expected);
     }

@@ -1,6 +1,6 @@
 //! A started server: the registry together with the states of its lifespans.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -13,8 +13,10 @@ use duplexer_types::wire::{ResultBody, ResultMeta, write_result};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
+use super::background::Background;
 use super::{Registry, Server, StateSlot};
 use crate::features::subscriptions::Subscriptions;
+use crate::features::tasks::Engine;
 use crate::kernel::connection::Connection;
 use crate::kernel::context::StateMap;
 use crate::kernel::outcome::Outcome;
@@ -26,6 +28,22 @@ use duplexer_core::error::{BoxError, McpError};
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
 
 /// A started server. Drivers serve connections with it. Cheap to clone.
+///
+/// ```
+/// use duplexer::client::Client;
+/// use duplexer::testing::in_process;
+/// use duplexer::Server;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let running = Server::builder("calculator", "1.0.0").build()?.start().await?;
+/// let client = in_process(&running, Client::builder("program", "1")).await?;
+/// assert_eq!(client.server_info().unwrap().name, "calculator");
+/// client.close().await?;
+/// running.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RunningServer(Arc<Inner>);
 
@@ -34,8 +52,11 @@ struct Inner {
     states: Arc<StateMap>,
     initialize: InitializeOverride,
     subscriptions: Option<Arc<Subscriptions>>,
+    tasks: Option<Arc<Engine>>,
     /// Tasks that outlive their request, such as the close hooks of a connection whose request was cancelled.
     unfinished: TaskTracker,
+    /// Work beside requests. The work itself has a handle without it, so that it ends when all other handles are gone.
+    background: Arc<OnceLock<Background>>,
 }
 
 /// Error of [`Server::start`]: a lifespan could not start. The lifespans before it have been stopped.
@@ -74,13 +95,30 @@ impl Server {
         }
         let unfinished = TaskTracker::new();
         let plan = self.0.advertised.subscriptions.clone();
-        Ok(RunningServer(Arc::new(Inner {
+        let tasks = match self.0.tasks.clone().map(|plan| Engine::new(plan, WeakServer::default())) {
+            None => None,
+            Some(Ok(engine)) => Some(Arc::new(engine)),
+            Some(Err(error)) => {
+                stop(&self.0, &states, SHUTDOWN_BUDGET).await;
+                return Err(StartError(error.into()));
+            }
+        };
+        let running = RunningServer(Arc::new(Inner {
             server: self.clone(),
             states: Arc::new(states),
             initialize: InitializeOverride::default(),
             subscriptions: plan.map(|plan| Arc::new(Subscriptions::new(plan, unfinished.clone()))),
+            tasks,
             unfinished,
-        })))
+            background: Arc::default(),
+        }));
+        if let Some(tasks) = running.tasks() {
+            tasks.set_server(running.downgrade());
+            tasks.start_upkeep();
+        }
+        let for_work = running.with(|copy| copy.background = Arc::default());
+        running.0.background.get_or_init(|| Background::start(&self.0, &for_work));
+        Ok(running)
     }
 }
 
@@ -93,13 +131,26 @@ impl RunningServer {
     /// Returns the same run with another `initialize` result.
     #[must_use]
     pub fn with_initialize(&self, initialize: InitializeOverride) -> Self {
-        Self(Arc::new(Inner {
+        let running = self.with(|copy| copy.initialize = initialize);
+        if let Some(tasks) = running.tasks() {
+            tasks.set_server(running.downgrade());
+        }
+        running
+    }
+
+    /// Returns another handle of the same run.
+    fn with(&self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut copy = Inner {
             server: self.0.server.clone(),
             states: Arc::clone(&self.0.states),
-            initialize,
+            initialize: self.0.initialize.clone(),
             subscriptions: self.0.subscriptions.clone(),
+            tasks: self.0.tasks.clone(),
             unfinished: self.0.unfinished.clone(),
-        }))
+            background: Arc::clone(&self.0.background),
+        };
+        change(&mut copy);
+        Self(Arc::new(copy))
     }
 
     /// Calls a handler like a request on `connection`, without a transport.
@@ -121,7 +172,7 @@ impl RunningServer {
             .map(PendingResponse::into_outcome)
     }
 
-    /// Ends every subscription, then every lifespan in reverse order, within five seconds.
+    /// Ends the work beside requests, tasks and subscriptions, then every lifespan in reverse order, within five seconds.
     pub async fn shutdown(&self) {
         self.shutdown_within(SHUTDOWN_BUDGET).await;
     }
@@ -129,11 +180,17 @@ impl RunningServer {
     /// Does the same within a budget that the caller shares with other work.
     pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
+        if let Some(background) = self.0.background.get() {
+            background.stop(budget / 4).await;
+        }
+        if let Some(tasks) = self.tasks() {
+            tasks.shut_down(budget / 2).await;
+        }
         if let Some(subscriptions) = self.subscriptions() {
             subscriptions.close();
         }
         self.0.unfinished.close();
-        if timeout(budget, self.0.unfinished.wait()).await.is_err() {
+        if timeout(budget.saturating_sub(start.elapsed()), self.0.unfinished.wait()).await.is_err() {
             tracing::warn!("hooks of ended connections took too long and were left behind");
         }
         stop(self.registry(), &self.0.states, budget.saturating_sub(start.elapsed())).await;
@@ -154,6 +211,14 @@ impl RunningServer {
 
     pub(crate) fn subscriptions(&self) -> Option<&Arc<Subscriptions>> {
         self.0.subscriptions.as_ref()
+    }
+
+    pub(crate) fn tasks(&self) -> Option<&Arc<Engine>> {
+        self.0.tasks.as_ref()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn states(&self) -> &Arc<StateMap> {
@@ -201,6 +266,16 @@ impl RunningServer {
     /// Returns the capabilities for an `initialize` result.
     pub(crate) fn handshake_capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
         self.0.initialize.capabilities.clone().unwrap_or_else(|| self.server().capabilities(version))
+    }
+}
+
+/// A running server that is not kept alive.
+#[derive(Clone, Default)]
+pub(crate) struct WeakServer(Weak<Inner>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<RunningServer> {
+        self.0.upgrade().map(RunningServer)
     }
 }
 

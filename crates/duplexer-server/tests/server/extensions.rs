@@ -13,7 +13,7 @@ use duplexer_core::dispatch::OutboundRequest;
 use duplexer_server::Outcome;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::resource::ResourceContents;
-use duplexer_types::version::Era;
+use duplexer_types::version::{Era, Window};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl Extension<()> for Echo {
     }
 }
 
-/// EXT-01, EXT-02, EXT-03: settings, tools and methods; ids are checked.
+/// EXF-05, EXT-01, EXT-02, EXT-03: settings, tools and methods; ids are checked.
 #[tokio::test]
 async fn an_extension_contributes_settings_tools_and_methods() {
     let server = Server::builder("test", "0").extend(Echo("com.example/echo")).build().unwrap();
@@ -225,17 +225,18 @@ async fn a_tool_brings_its_view() {
         assert_eq!((&*page.text, page.mime_type.as_deref()), ("<p>", Some("text/html;profile=mcp-app")));
         assert!(format!("{page:?}").contains("clock.example"), "the contents say it too");
         assert_eq!(text(&call(client, "clock", json!({})).await), "false");
-        if era == Era::Envelope {
-            let extensions = client.server_capabilities().extensions.as_ref().unwrap();
-            assert_eq!(extensions.get("io.modelcontextprotocol/ui").unwrap().as_str(), "{}");
-        }
+        let extensions = client.server_capabilities().extensions.as_ref().unwrap();
+        assert_eq!(extensions.get("io.modelcontextprotocol/ui").unwrap().as_str(), "{}", "{era:?}");
     })
     .await;
     let settings = Json::from(json!({"mimeTypes": ["text/html;profile=mcp-app"]}));
-    let options = options(Era::Envelope).extension("io.modelcontextprotocol/ui", settings);
-    let client = TestClient::connect(&server, options).await.unwrap();
-    assert_eq!(text(&call(&client, "clock", json!({})).await), "true");
-    client.close().await;
+    for era in [Era::Handshake, Era::Envelope] {
+        let options =
+            options(era).extension_in("io.modelcontextprotocol/ui", settings.clone(), Window::ALWAYS);
+        let client = TestClient::connect(&server, options).await.unwrap();
+        assert_eq!(text(&call(&client, "clock", json!({})).await), "true", "{era:?}");
+        client.close().await;
+    }
 }
 
 /// APP-02: a view that is missing, or is no view, fails the build; so does a manual `ui` member.

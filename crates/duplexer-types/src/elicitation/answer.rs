@@ -158,7 +158,7 @@ mod tests {
         serde_json::from_str(schema).unwrap()
     }
 
-    /// F-8: integers stay integers.
+    /// F-8, P-ELI-9: integers stay integers.
     #[test]
     fn defaults_have_the_order_of_the_form_and_the_kind_of_their_field() {
         let form = form(

@@ -11,6 +11,18 @@ use crate::version::{ProtocolVersion, Window};
 use crate::wire::{ForRevision, Shape, Wire, WireObject};
 
 /// [Schema](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema) of a form: a flat JSON object.
+///
+/// ```
+/// use duplexer_types::elicitation::FormSchema;
+/// use serde_json::json;
+///
+/// let form: FormSchema = serde_json::from_str(
+///     r#"{"type": "object", "properties": {"guests": {"type": "integer", "minimum": 1}}, "required": ["guests"]}"#,
+/// )?;
+/// assert!(form.check(&serde_json::from_value(json!({"guests": 4}))?).is_ok());
+/// assert!(form.check(&serde_json::from_value(json!({"guests": 0}))?).is_err());
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]

@@ -10,6 +10,13 @@ use crate::json::scan;
 /// Request id. It correlates a response, a progress notification or a cancellation with its request.
 ///
 /// `7` and `"7"` are different ids. Cloning is cheap.
+///
+/// ```
+/// use duplexer_types::jsonrpc::RequestId;
+///
+/// assert_eq!(RequestId::read("7"), RequestId::number(7));
+/// assert_ne!(RequestId::read("\"7\""), RequestId::number(7));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
     /// An integer that fits 64 bits, signed or unsigned.

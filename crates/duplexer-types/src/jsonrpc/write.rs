@@ -9,6 +9,10 @@ use crate::json::writer::Writer;
 /// Value that writes itself as JSON text.
 pub trait Body {
     /// Appends the text to `out`. On failure the caller truncates what was appended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value cannot be serialized as JSON.
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
 }
 
@@ -32,7 +36,11 @@ impl Body for ErrorObject {
     }
 }
 
-/// Appends a request. If the params cannot be written, `out` is unchanged.
+/// Appends a request.
+///
+/// # Errors
+///
+/// Fails if the params cannot be written; `out` is then unchanged.
 pub fn write_request<B: Body + ?Sized>(
     out: &mut Vec<u8>,
     id: &RequestId,
@@ -47,7 +55,11 @@ pub fn write_request<B: Body + ?Sized>(
     })
 }
 
-/// Appends a notification. If the params cannot be written, `out` is unchanged.
+/// Appends a notification.
+///
+/// # Errors
+///
+/// Fails if the params cannot be written; `out` is then unchanged.
 pub fn write_notification<B: Body + ?Sized>(
     out: &mut Vec<u8>,
     method: &str,
@@ -59,7 +71,11 @@ pub fn write_notification<B: Body + ?Sized>(
     })
 }
 
-/// Appends a success response. If the result cannot be written, `out` is unchanged.
+/// Appends a success response.
+///
+/// # Errors
+///
+/// Fails if the result cannot be written; `out` is then unchanged.
 pub fn write_success<B: Body + ?Sized>(
     out: &mut Vec<u8>,
     id: &RequestId,

@@ -23,23 +23,36 @@ type Naming = Arc<dyn Fn(&str, &str) -> String + Send + Sync>;
 
 /// Sessions with several servers.
 ///
-/// ```no_run
-/// # async fn example() -> Result<(), duplexer::BoxError> {
+/// ```
 /// use duplexer::client::prelude::*;
 /// use serde_json::json;
 ///
+/// # /// Forecasts.
+/// # #[duplexer::tool]
+/// # async fn forecast(city: String) -> String { format!("Rain in {city}") }
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let weather = "https://weather.example.com/mcp";
+/// # let server = duplexer::Server::builder("weather", "1.0.0").tool(forecast).build()?;
+/// # let server = duplexer::http::StreamableHttp::new(server).bind("127.0.0.1:0").await?;
+/// # let weather = format!("http://{}/mcp", server.local_addr()?);
+/// # let serving = tokio::spawn(server.serve_until(std::future::pending()));
+/// // `McpConfig::read("mcp.json")` reads a file.
+/// let config = McpConfig::parse(r#"{"mcpServers": {"files": {"command": "/no/such/program"}}}"#)?;
 /// let group = ClientGroup::builder(Client::builder("agent", "1"))
-///     .config(&McpConfig::read("mcp.json")?)
-///     .server("weather", "https://weather.example.com/mcp")
+///     .config(&config)
+///     .server("weather", weather)
 ///     .connect()
 ///     .await?;
 /// for (server, failure) in group.failures() {
 ///     eprintln!("{server}: {failure}");
 /// }
-/// let tools = group.tools().await;
+/// assert_eq!(group.tools().await.items.len(), 1);
 /// let forecast = group.call_tool("weather__forecast", json!({"city": "Bonn"})).await?;
+/// assert_eq!(forecast.to_text(), "Rain in Bonn");
 /// group.close().await;
-/// # Ok(()) }
+/// # Ok(())
+/// # }
 /// ```
 pub struct ClientGroup {
     members: Vec<(String, Client)>,
@@ -89,6 +102,22 @@ pub enum GroupError {
 }
 
 /// Builder of a [`ClientGroup`].
+///
+/// ```
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let group = ClientGroup::builder(Client::builder("agent", "1"))
+///     .server("files", ChildCommand::new("/no/such/program"))
+///     .names(|server, name| format!("{server}.{name}"))
+///     .connect()
+///     .await?;
+/// // A server that cannot be reached does not fail the others.
+/// assert_eq!(group.failures()[0].0, "files");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a group is created by `connect`"]
 pub struct ClientGroupBuilder {
     client: ClientBuilder,

@@ -1,5 +1,8 @@
 //! Opening of a session with a target: a URL, a program, or an entry of a configuration file.
 
+#[cfg(feature = "http-client")]
+mod http;
+
 use super::{Client, ClientBuilder, ConfigError, ConnectError, ServerEntry};
 use crate::server::StartError;
 use crate::transport::TransportError;
@@ -11,6 +14,13 @@ use {
 /// Where a server is: a URL, a program to start, or an entry of a configuration file.
 ///
 /// Text is always a URL. It is never run as a command line: use a [`ChildCommand`](crate::transport::child::ChildCommand).
+///
+/// ```
+/// use duplexer::client::{Target, prelude::*};
+///
+/// let url = Target::from("https://mcp.example.com/mcp");
+/// let program = Target::from(ChildCommand::new("my-server").args(["--stdio"]));
+/// ```
 #[derive(Debug)]
 pub struct Target(Location);
 
@@ -70,6 +80,17 @@ impl From<&ServerEntry> for Target {
 }
 
 /// Why a session with a target could not be opened.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let error = Client::open("my-server --stdio").await.unwrap_err();
+/// assert!(matches!(error, OpenError::NotAUrl(text) if text == "my-server --stdio"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -141,6 +162,20 @@ impl OpenClient for Client {
 pub trait OpenWith {
     /// Opens a session with a target. The session owns a program that it starts: [`Client::close`] ends both, in order.
     ///
+    /// A server at a URL that refuses streamable HTTP with 400, 404 or 405, without an error of the protocol, gets one attempt
+    /// over HTTP+SSE (2024-11-05). [`ClientBuilder::connect`] uses the transport it gets, and no other.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// use duplexer::client::prelude::*;
+    ///
+    /// let client = Client::builder("my-agent", "1.0").on_roots(async || Ok(ListRootsResult::new([Root::new("file:///work")])));
+    /// let opened = client.open(ChildCommand::new("/no/such/program")).await;
+    /// assert!(opened.is_err());
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails if the target is invalid, if its program cannot be started, and if the session cannot be opened.
@@ -157,7 +192,7 @@ impl OpenWith for ClientBuilder {
         match location {
             Location::Text(url) => open_url(self, &url).await,
             #[cfg(feature = "http-client")]
-            Location::Http(transport) => Ok(self.connect(*transport).await?),
+            Location::Http(transport) => Ok(http::open(self, *transport).await?),
             #[cfg(feature = "http-client")]
             Location::HttpSse(transport) => Ok(self.connect(*transport).await?),
             Location::Command(command) => open_command(self, *command).await,
@@ -181,7 +216,7 @@ async fn open_url(builder: ClientBuilder, url: &str) -> Result<Client, OpenError
         return Err(OpenError::NotAUrl(url.to_owned()));
     }
     #[cfg(feature = "http-client")]
-    return Ok(builder.connect(duplexer_http_client::HttpTransport::new(url)?).await?);
+    return Ok(http::open(builder, duplexer_http_client::HttpTransport::new(url)?).await?);
     #[cfg(not(feature = "http-client"))]
     {
         drop(builder);

@@ -7,6 +7,20 @@ use crate::dispatch::lock;
 use crate::transport::{FrameDirection, Tap, Transport};
 
 /// Frames of a connection in transmission order: `-->` to the server, `<--` to the client.
+///
+/// ```
+/// use duplexer::Server;
+/// use duplexer::testing::TestClient;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let client = TestClient::new(&server).await?;
+/// let lines = client.transcript().lines();
+/// assert!(lines[0].starts_with("--> ") && lines[1].starts_with("<-- "));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Transcript(Arc<Mutex<Vec<String>>>);
 

@@ -13,26 +13,25 @@ struct Edge {
     except: &'static [&'static str],
 }
 
+/// What the lower layers of the server do not see.
+const ABOVE_FEATURES: &[&str] = &[
+    "duplexer_server::catalog",
+    "duplexer_server::builder",
+    "duplexer_server::apps",
+    "duplexer_server::tasks",
+];
+
 const EDGES: &[Edge] = &[
     edge("duplexer_core::transport", &["duplexer_core::dispatch"]),
+    edge("duplexer_server::registry", ABOVE_FEATURES),
+    edge("duplexer_server::kernel", ABOVE_FEATURES),
+    edge("duplexer_server::middleware", ABOVE_FEATURES),
+    edge("duplexer_server::features", ABOVE_FEATURES),
     edge(
-        "duplexer_server::registry",
-        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
+        "duplexer_server::catalog",
+        &["duplexer_server::builder", "duplexer_server::apps", "duplexer_server::tasks"],
     ),
-    edge(
-        "duplexer_server::kernel",
-        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
-    ),
-    edge(
-        "duplexer_server::middleware",
-        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
-    ),
-    edge(
-        "duplexer_server::features",
-        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
-    ),
-    edge("duplexer_server::catalog", &["duplexer_server::builder", "duplexer_server::apps"]),
-    edge("duplexer_server::builder", &["duplexer_server::apps"]),
+    edge("duplexer_server::builder", &["duplexer_server::apps", "duplexer_server::tasks"]),
     edge(
         "duplexer_server::schema",
         &[
@@ -153,10 +152,16 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-client",
             "duplexer-auth",
             "duplexer-http",
+            "duplexer-skills",
         ],
     ),
+    // Only this crate has a YAML parser. What a client does with skills is in the facade.
+    ("duplexer-skills", &["http", "hyper", "reqwest", "schemars", "duplexer-client", "duplexer-http"]),
     // `duplexer-schema` is behind the feature `schema`.
-    ("duplexer-client", &["http", "hyper", "reqwest", "schemars", "duplexer-server", "duplexer-http"]),
+    (
+        "duplexer-client",
+        &["http", "hyper", "reqwest", "schemars", "duplexer-server", "duplexer-http", "duplexer-skills"],
+    ),
     ("duplexer-auth", &["hyper", "hyper-util", "duplexer-client", "duplexer-http"]),
     (
         "duplexer-http",
@@ -178,6 +183,7 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-oauth",
         ],
     ),
+    ("duplexer-redis", &["hyper", "reqwest", "duplexer-client", "duplexer-oauth", "duplexer-http-client"]),
     ("duplexer-http-client", &["hyper", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"]),
 ];
 

@@ -10,6 +10,7 @@ type Files = &'static [(&'static str, &'static str)];
 const DENY_PATH: &str = "deny.toml";
 const LOCK: &str = "Cargo.lock";
 const CORE: &str = "crates/duplexer-server/src/kernel/context.rs";
+const FACADE: &str = "crates/duplexer/src/lib.rs";
 const KERNEL: &str = "crates/duplexer-server/src/kernel/runner.rs";
 
 const DENY: &str = r#"
@@ -131,6 +132,22 @@ const BROKEN: &[(&str, Files, usize)] = &[
             ("crates/duplexer-core/src/dispatch.rs", "fn error_to_wire() {}"),
         ],
         1,
+    ),
+    (
+        "type-example",
+        &[(FACADE, "pub use a::{\n    Server,\n};"), (CORE, "/// A server.\npub struct Server;")],
+        2,
+    ),
+    (
+        "type-example",
+        &[
+            (
+                "crates/duplexer/src/client.rs",
+                "pub use b::Hidden;\npub mod prelude {\n    pub use b::Client;\n}",
+            ),
+            (CORE, "/// ```\npub struct ClientBuilder {\n}\n\npub struct Client {}\n\npub enum Hidden {}"),
+        ],
+        3,
     ),
     ("phrase", &[(CORE, "// Sent to whoever waits.")], 1),
     ("phrase", &[(CORE, "\n/// Nobody's business.")], 2),
@@ -269,6 +286,26 @@ const KEPT: &[(&str, Files)] = &[
         &[
             (CORE, "fn to_wire() {}\n#[cfg(test)]\nfn fake_to_wire() {}"),
             ("crates/duplexer-types/src/wire.rs", "fn to_wire() {}"),
+        ],
+    ),
+    (
+        "type-example",
+        &[
+            (FACADE, "pub use a::{Server, Error, run};\npub mod low {\n    pub use a::Rare;\n}"),
+            (
+                CORE,
+                "/// ```\n/// ```\n#[must_use]\npub struct Server<T> {\n}\n\npub type Error = u8;\n\npub trait Rare {}",
+            ),
+        ],
+    ),
+    (
+        "type-example",
+        &[
+            (FACADE, "pub use a::{Open, Page};"),
+            (
+                CORE,
+                "pub trait Open {\n    /// ```\n    fn open();\n}\n\nmodel! {\n    /// ```\n    pub cacheable result Page {}\n}",
+            ),
         ],
     ),
     ("phrase", &[(CORE, "// Untold; a call, off the record. `let in_flight = 1` goes underway.")]),

@@ -5,6 +5,16 @@ use std::time::Duration;
 use crate::server::security::InvalidName;
 
 /// Error of an invalid setting. Its text says what to change.
+///
+/// ```
+/// use duplexer_http::{HttpConfigError, StreamableHttp};
+/// use duplexer_server::Server;
+///
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let error = StreamableHttp::builder(server).path("mcp").build().unwrap_err();
+/// assert!(matches!(error, HttpConfigError::Path(path) if path == "mcp"));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpConfigError {

@@ -104,7 +104,7 @@ impl ConnectionService {
             return None;
         }
         match path {
-            "/readyz" if self.service.is_closing() => Some(StatusCode::SERVICE_UNAVAILABLE),
+            "/readyz" if !self.service.is_ready() => Some(StatusCode::SERVICE_UNAVAILABLE),
             "/livez" | "/readyz" => Some(StatusCode::OK),
             _ => None,
         }

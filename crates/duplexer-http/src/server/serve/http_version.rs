@@ -70,7 +70,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Rewound<I> {
         // In the same read as what follows them, because the parser expects a whole head.
         match Pin::new(io).poll_read(cx, buffer) {
             Poll::Pending => Poll::Ready(Ok(())),
-            read => read,
+            read @ Poll::Ready(_) => read,
         }
     }
 }

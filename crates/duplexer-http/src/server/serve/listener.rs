@@ -10,6 +10,40 @@ use tokio::net::{TcpListener, TcpStream};
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A source of connections: TCP, or a protocol on top of it such as TLS (example: `tests/tls.rs`).
+///
+/// ```
+/// use duplexer_http::{Listener, StreamableHttp};
+/// use duplexer_server::Server;
+/// use tokio::net::{UnixListener, UnixStream};
+///
+/// struct Socket(UnixListener);
+///
+/// impl Listener for Socket {
+///     type Io = UnixStream;
+///
+///     async fn accept(&mut self) -> UnixStream {
+///         loop {
+///             match self.0.accept().await {
+///                 Ok((stream, _)) => return stream,
+///                 Err(error) => {
+///                     eprintln!("{error}");
+///                     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+///                 }
+///             }
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = std::env::temp_dir().join(format!("duplexer-listener-{}", std::process::id()));
+/// let service = StreamableHttp::new(Server::builder("calculator", "1.0.0").build()?);
+/// let server = service.with_listener(Socket(UnixListener::bind(&path)?));
+/// # server.serve_until(async { UnixStream::connect(&path).await.unwrap(); }).await;
+/// # std::fs::remove_file(path)?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Listener: Send + 'static {
     /// A connection.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;

@@ -41,6 +41,25 @@ pub struct ResourceMeta<'a> {
 }
 
 /// Contents that are any value, serialized as JSON.
+///
+/// ```
+/// use duplexer::{AsJson, Resource, Server};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// #[derive(serde::Serialize)]
+/// struct Settings {
+///     verbose: bool,
+/// }
+///
+/// let settings = Resource::new("config://app", || async { AsJson(Settings { verbose: true }) });
+/// let server = Server::builder("app", "1.0.0").resource(settings.name("settings")).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # client.read_resource("config://app").await?;
+/// # assert!(client.transcript().to_string().contains("verbose"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct AsJson<T>(pub T);
 

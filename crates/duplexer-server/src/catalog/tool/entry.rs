@@ -14,10 +14,11 @@ use duplexer_types::wire::CacheScope;
 use serde::Deserialize;
 
 use super::run::ToolInput;
-use super::{CallTool, ToolCall, ToolContract, ToolError, into_outcome};
+use super::{CallTool, Execution, ToolCall, ToolContract, ToolError, into_outcome};
 use crate::catalog::draft::check_name;
 use crate::catalog::erased::{BoundHandler, HandlerFuture, failed};
 use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
+use crate::features::tasks::{self, Limit, TaskStart};
 
 /// A registered tool.
 pub(crate) struct ToolEntry {
@@ -27,7 +28,7 @@ pub(crate) struct ToolEntry {
     pub(crate) contract: Arc<ToolContract>,
     /// The definition with its schemas, once a filter has needed it.
     pub(crate) listed: OnceLock<ToolDefinition>,
-    pub(crate) timeout: Option<std::time::Duration>,
+    pub(crate) execution: Execution,
     /// URI of the view that shows its results.
     pub(crate) view: Option<String>,
     pub(crate) run: BoundHandler<CallTool>,
@@ -80,16 +81,22 @@ impl ToolEntry {
         tool
     }
 
-    /// Runs the tool itself, without its middleware.
-    pub(crate) fn run(&self, cx: Context, arguments: &str) -> HandlerFuture {
+    /// Runs the tool itself, without its middleware: directly, or as a task.
+    pub(crate) fn run(self: &Arc<Self>, cx: Context, arguments: &str) -> HandlerFuture {
+        let Some(policy) = &self.execution.task else { return self.run_within(cx, arguments, Limit::Call) };
+        let Execution { timeout, blocking, .. } = self.execution;
+        let start = TaskStart { tool: &self.tool.name, arguments, policy, timeout, blocking };
+        let (entry, text) = (Arc::clone(self), arguments.to_owned());
+        tasks::start(cx, start, Box::new(move |cx, limit| entry.run_within(cx, &text, limit)))
+    }
+
+    fn run_within(&self, cx: Context, arguments: &str, limit: Limit) -> HandlerFuture {
         let running = self.run.run(cx, ToolInput { arguments, contract: &self.contract });
-        let Some(limit) = self.timeout else { return running };
+        let Some(limit) = self.execution.timeout.filter(|_| limit == Limit::Call) else { return running };
         Box::pin(async move {
             match tokio::time::timeout(limit, running).await {
                 Ok(outcome) => outcome,
-                Err(_) => into_outcome(ToolError::new(format!(
-                    "This took longer than the {limit:?} it is allowed to, and was stopped."
-                ))),
+                Err(_) => into_outcome(ToolError::new(tasks::too_long(limit))),
             }
         })
     }
@@ -131,6 +138,14 @@ struct Call<'a> {
     name: Cow<'a, str>,
     #[serde(borrow, default)]
     arguments: Option<JsonText<'a>>,
+    /// A request for a task (2025-11-25). Ignored in other revisions.
+    #[serde(borrow, default)]
+    task: Option<JsonText<'a>>,
+}
+
+/// Returns whether the client can ask for tasks.
+fn offers_tasks(cx: &Context) -> bool {
+    cx.protocol_version().has(feature::TASK_EXPERIMENT) && cx.server().tasks().is_some()
 }
 
 /// Decodes the parameters without copying them.
@@ -155,6 +170,10 @@ fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.is_visible(cx, &***tool)) else {
         return Err(McpError::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", call.name)));
     };
+    if call.task.is_some() && tool.execution.task.is_none() && offers_tasks(cx) {
+        let text = format!("The tool '{}' does not run as a task: call it without `task`", call.name);
+        return Err(McpError::new(ErrorCode::METHOD_NOT_FOUND, text));
+    }
     let arguments = call.arguments.map_or("{}", JsonText::as_str);
     Ok(match catalog.scopes.chain(tool.scope) {
         None => tool.run(cx.clone(), arguments),

@@ -45,6 +45,26 @@ where
 pub(crate) type Chain = Arc<[(usize, Arc<dyn ToolMiddleware>)]>;
 
 /// Call of a tool that exists and is visible to the caller. Its arguments are not validated yet.
+///
+/// ```
+/// use duplexer::server::Outcome;
+/// use duplexer::tool::ToolCall;
+/// use duplexer::types::tool::CallToolResult;
+/// use duplexer::{Context, McpError, Server};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// async fn no_secrets(cx: Context, call: ToolCall) -> Result<Outcome, McpError> {
+///     if call.arguments().as_str().contains("secret") {
+///         return Ok(Outcome::of(CallToolResult::error("Secrets are not available.")));
+///     }
+///     call.run(cx).await
+/// }
+///
+/// let server = Server::builder("library", "1.0.0").tool_middleware(no_secrets).build()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct ToolCall {
     tool: Arc<ToolEntry>,
     arguments: Json,

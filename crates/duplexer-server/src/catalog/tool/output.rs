@@ -223,6 +223,10 @@ pub struct Returned<T>(pub T);
 
 impl<T, E: Into<ToolError>> Returned<Result<T, E>> {
     /// Converts the error.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the wrapped result is an error.
     pub fn output(self) -> Result<T, ToolError> {
         self.0.map_err(Into::into)
     }

@@ -7,6 +7,7 @@ use duplexer_types::tool::ToolAnnotations;
 
 use super::Tool;
 use crate::catalog::settings::shared_settings;
+use crate::features::tasks::TaskPolicy;
 
 impl<S> Tool<S> {
     shared_settings!("tool", spec.tool);
@@ -51,7 +52,15 @@ impl<S> Tool<S> {
 
     /// Sets the maximum duration of a call. A call that exceeds it is dropped and returns an error to the model.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.spec.timeout = Some(limit);
+        self.spec.execution.timeout = Some(limit);
+        self
+    }
+
+    /// Lets calls run as tasks, which outlive their request. The server needs the extension
+    /// [`Tasks`](crate::tasks::Tasks). A task without a [`timeout`](Self::timeout) has an hour; time in which the client is asked
+    /// does not count.
+    pub fn task(mut self, policy: TaskPolicy) -> Self {
+        self.spec.execution.task = Some(policy);
         self
     }
 

@@ -16,6 +16,7 @@ use super::ui::{self, ToolUi};
 use crate::catalog::CatalogError;
 use crate::catalog::draft::check_name;
 use crate::catalog::erased::bind;
+use crate::features::tasks::{Need, TaskPolicy};
 use crate::registry::StateSlot;
 use crate::schema::validate::SchemaValidator;
 
@@ -26,9 +27,19 @@ pub(crate) struct ToolSpec {
     pub(crate) tool: wire::ToolDefinition,
     input: InputSpec,
     pub(super) output: OutputSpec,
-    pub(super) timeout: Option<Duration>,
+    pub(super) execution: Execution,
     /// The declaration about views (MCP Apps).
     pub(super) ui: Option<ToolUi>,
+}
+
+/// How calls of a tool are run.
+#[derive(Debug, Default)]
+pub(crate) struct Execution {
+    pub(crate) timeout: Option<Duration>,
+    /// How calls become tasks, if they can.
+    pub(crate) task: Option<TaskPolicy>,
+    /// Whether the function blocks a thread.
+    pub(crate) blocking: bool,
 }
 
 #[derive(Debug)]
@@ -82,7 +93,7 @@ impl ToolSpec {
             is_checked: cfg!(debug_assertions),
         };
         let tool = wire::ToolDefinition::new(name, Json::object());
-        Self { tool, input, output, timeout: None, ui: None }
+        Self { tool, input, output, execution: Execution::default(), ui: None }
     }
 
     /// Takes the output schema that the return type declares.
@@ -146,7 +157,7 @@ impl ListedOutput {
 impl<S: Send + Sync + 'static> Tool<S> {
     /// Checks the tool and binds it to its state. Debug builds derive its schemas for that.
     pub(crate) fn into_entry(self, slot: StateSlot<S>) -> Result<ToolEntry, CatalogError> {
-        let ToolSpec { mut tool, input, output, timeout, ui } = self.spec;
+        let ToolSpec { mut tool, input, output, execution, ui } = self.spec;
         if let Some(reason) = input.known_fault() {
             return Err(CatalogError::Schema { tool: tool.name, reason: reason.to_owned() });
         }
@@ -156,12 +167,19 @@ impl<S: Send + Sync + 'static> Tool<S> {
             ui::declare(&mut tool.meta, declared)
                 .map_err(|reason| CatalogError::Schema { tool: tool.name.clone(), reason })?;
         }
+        if let Some(policy) = &execution.task {
+            let support = match policy.need {
+                Need::Optional => wire::TaskSupport::Optional,
+                Need::Required => wire::TaskSupport::Required,
+            };
+            tool.execution = Some(wire::ToolExecution::new().task_support(support));
+        }
         let entry = ToolEntry {
             tool,
             scope: 0,
             contract: Arc::new(ToolContract { input, output }),
             listed: OnceLock::new(),
-            timeout,
+            execution,
             view: ui.and_then(|ui| ui.resource_uri),
             run: bind(self.run, slot),
         };

@@ -46,6 +46,16 @@ pub trait RequestStateCodec: Send + Sync + 'static {
 /// To rotate, put the new secret in front of the old one, and remove the old one when its last states have expired.
 /// Each AES-256 key is derived from its secret. Every seal uses a random nonce, so one key is safe for about 2^32
 /// states.
+///
+/// ```
+/// use duplexer::server::request_state::{KeyRing, RequestStateCodec};
+///
+/// let (old, new) = ([6_u8; 32], [7_u8; 32]);
+/// let sealed = KeyRing::new([old])?.seal(b"state")?;
+/// let rotated = KeyRing::new([new, old])?;
+/// assert_eq!(rotated.open(&sealed)?, b"state");
+/// # Ok::<_, duplexer::BoxError>(())
+/// ```
 pub struct KeyRing {
     keys: Vec<Key>,
 }

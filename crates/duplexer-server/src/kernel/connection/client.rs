@@ -9,6 +9,15 @@ use duplexer_types::lifecycle::{Implementation, MissingCapabilityData};
 use duplexer_types::meta::RequestMeta;
 
 /// The identity and the capabilities that a client has declared.
+///
+/// ```
+/// use duplexer::server::{ClientCapability, ClientProfile};
+/// use duplexer::types::capabilities::ClientCapabilities;
+///
+/// let declared = ClientProfile::new(None, Some(ClientCapability::Sampling.as_capabilities()));
+/// assert!(declared.supports(&ClientCapability::Sampling));
+/// assert!(!declared.supports(&ClientCapability::Roots));
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ClientProfile {
@@ -43,6 +52,18 @@ impl ClientProfile {
 }
 
 /// A capability that a server can require from a client.
+///
+/// ```
+/// use duplexer::server::ClientCapability;
+/// use duplexer::{Context, ToolError};
+///
+/// async fn ask_if_possible(cx: Context) -> Result<&'static str, ToolError> {
+///     let client = cx.connection().client();
+///     Ok(if client.supports(&ClientCapability::Elicitation) { "ask" } else { "guess" })
+/// }
+/// # let _server = duplexer::Server::builder("g", "1").tool(duplexer::Tool::new("ask", ask_if_possible)).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientCapability {

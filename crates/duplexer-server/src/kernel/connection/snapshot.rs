@@ -6,7 +6,6 @@ use duplexer_types::json::Json;
 use duplexer_types::lifecycle::InitializeParams;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire;
 use serde::{Deserialize, Serialize};
 
 use super::{Caller, ClientProfile, Connection, Negotiated};
@@ -31,6 +30,12 @@ pub struct ConnectionSnapshot {
 }
 
 impl ConnectionSnapshot {
+    /// Creates the snapshot of a connection about which only the revision is known.
+    pub fn new(version: String) -> Self {
+        let (log_level, subscriptions) = (LoggingLevel::Debug, Vec::new());
+        Self { version, initialize: None, initialized: false, log_level, subscriptions }
+    }
+
     /// Takes a snapshot. Returns `None` before the handshake, and in the envelope era.
     pub fn of(connection: &Connection) -> Option<Self> {
         let agreed = connection.agreed()?;
@@ -65,14 +70,29 @@ impl ConnectionSnapshot {
         }
         Some(connection)
     }
+
+    /// Applies what differs from an earlier snapshot to a connection, because another process has changed it.
+    pub fn refresh(&self, earlier: &Self, running: &RunningServer, connection: &Arc<Connection>) {
+        if self.initialized && !earlier.initialized {
+            connection.set_initialized();
+        }
+        if self.log_level != earlier.log_level {
+            connection.set_log_level(self.log_level);
+        }
+        let not_in = |other: &Self, uri: &&String| other.subscriptions.binary_search(uri).is_err();
+        let added: Vec<_> = self.subscriptions.iter().filter(|uri| not_in(earlier, uri)).cloned().collect();
+        let removed: Vec<_> = earlier.subscriptions.iter().filter(|uri| not_in(self, uri)).cloned().collect();
+        if self.initialized && !(added.is_empty() && earlier.initialized) {
+            subscriptions::restore(running, connection, &added);
+        }
+        subscriptions::remove(connection, &removed);
+    }
 }
 
 fn initialize_params(agreed: &Negotiated) -> Option<Json> {
     let (info, capabilities) = (agreed.client.info.clone()?, agreed.client.capabilities.clone()?);
-    let params = InitializeParams::new(agreed.version.as_str(), capabilities, info);
-    let mut text = Vec::new();
-    wire::write_params(&mut text, &params, agreed.version, None).ok()?;
-    Json::parse(std::str::from_utf8(&text).ok()?).ok()
+    // In full: what the client declared beyond its revision must not be lost either.
+    Json::encode(&InitializeParams::new(agreed.version.as_str(), capabilities, info)).ok()
 }
 
 #[cfg(test)]
@@ -82,13 +102,14 @@ mod tests {
     use crate::registry::Server;
     use duplexer_core::dispatch::NoChannel;
 
-    /// A snapshot survives serialisation, and a restored connection has the same state.
+    /// EXF-D1: a snapshot survives serialisation, and a restored connection has the same state: the client's extensions
+    /// too.
     #[tokio::test]
     async fn a_connection_is_restored_with_its_state() {
         let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
         let first = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel));
         assert!(ConnectionSnapshot::of(&first).is_none());
-        let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;
+        let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{},"extensions":{"a.b/c":{"d":1}}},"clientInfo":{"name":"c","version":"1"}}"#;
         let params: InitializeParams = serde_json::from_str(params).unwrap();
         let client = ClientProfile::new(Some(params.client_info), Some(params.capabilities));
         first.agree(Negotiated::new("2025-06-18".parse().unwrap(), client));
@@ -102,7 +123,11 @@ mod tests {
         assert!(second.is_open() && second.is_initialized());
         assert_eq!(second.version().as_str(), "2025-06-18");
         assert!(second.client().supports(&ClientCapability::Roots));
+        assert!(second.client().supports(&ClientCapability::Extension("a.b/c".into())));
         assert_eq!(ConnectionSnapshot::of(&second), Some(snapshot.clone()));
+        let changed = ConnectionSnapshot { log_level: LoggingLevel::Error, ..snapshot.clone() };
+        changed.refresh(&snapshot, &running, &second);
+        assert_eq!(ConnectionSnapshot::of(&second), Some(changed));
         let foreign = ConnectionSnapshot { version: "2026-07-28".into(), ..snapshot };
         assert!(foreign.restore(&running, Arc::new(NoChannel), Caller::default()).is_none());
     }

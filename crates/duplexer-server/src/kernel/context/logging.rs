@@ -71,6 +71,26 @@ impl Connection {
 }
 
 /// Sends log messages under one logger name. Returned by [`Context::logger`] and [`Connection::logger`].
+///
+/// ```
+/// use duplexer::{Context, Server, Tool};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// async fn scan(cx: Context) -> &'static str {
+///     let log = cx.logger("scan");
+///     log.info("begun").await;
+///     log.warning(json!({"skipped": 2})).await;
+///     "done"
+/// }
+///
+/// let server = Server::builder("archive", "1.0.0").logging().tool(Tool::new("scan", scan)).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # assert_eq!(client.call_tool("scan", ()).text().await?, "done");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Logger<'a> {
     sink: Sink<'a>,
     name: Cow<'a, str>,

@@ -68,6 +68,26 @@ macro_rules! amounts {
 amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 
 /// One progress report, returned by [`Context::progress`]. It is sent when it is awaited.
+///
+/// ```
+/// use duplexer::{Context, Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// async fn copy(cx: Context) {
+///     for file in 1..=3 {
+///         cx.progress(file).total(3).message("copying").await;
+///     }
+/// }
+///
+/// let server = Server::builder("files", "1.0.0").tool(Tool::new("copy", copy)).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # let (reports, seen) = std::sync::mpsc::channel();
+/// # client.call_tool("copy", ()).on_progress(move |report| reports.send(report.progress).unwrap()).await?;
+/// # assert_eq!(seen.iter().collect::<Vec<_>>(), [1.0, 2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a progress report is sent when it is awaited"]
 pub struct ProgressReport<'a> {
     scope: &'a Arc<Scope>,
@@ -120,6 +140,9 @@ impl<'a> ProgressReport<'a> {
         if cfg!(debug_assertions) && scope.last_progress.falls_back(progress) {
             let method = request.method();
             tracing::warn!(?method, progress, "progress must grow with every report, and did not");
+        }
+        if let Some(task) = scope.task() {
+            task.report(progress, total, message);
         }
         let token = scope.progress_token.get_or_init(|| meta_of(request).progress_token);
         let Some(token) = token else { return NotifyFuture::done() };

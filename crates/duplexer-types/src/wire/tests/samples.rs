@@ -77,19 +77,25 @@ fn false_is_written_when_set() {
     assert_eq!(at(V::V2025_11_25, &CallToolResult::text("t").is_error(false))["isError"], false);
 }
 
-/// TYP-15: extensions cannot be advertised in the handshake era, tasks not in the envelope era.
+/// TYP-15, EXF-03: extensions have a form in either era, the capability of tasks only in 2025-11-25.
 #[test]
 fn capabilities_are_filtered_by_revision() {
     let extensions = JsonObject::new().with("io.example/x", json!({}));
     let server = ServerCapabilities::new().extensions(extensions.clone()).tasks(JsonObject::new());
-    assert_eq!(at(V::V2025_11_25, &server), json!({"tasks": {}}));
+    assert_eq!(at(V::V2025_11_25, &server), json!({"extensions": {"io.example/x": {}}, "tasks": {}}));
     assert_eq!(at(V::V2026_07_28, &server), json!({"extensions": {"io.example/x": {}}}));
     let client = ClientCapabilities::new()
         .roots(RootsCapability::new().list_changed(true))
         .elicitation(ElicitationCapability::new().url(JsonObject::new()))
         .extensions(extensions);
-    assert_eq!(at(V::V2024_11_05, &client), json!({"roots": {"listChanged": true}}));
-    assert_eq!(at(V::V2025_06_18, &client), json!({"roots": {"listChanged": true}, "elicitation": {}}));
+    assert_eq!(
+        at(V::V2024_11_05, &client),
+        json!({"roots": {"listChanged": true}, "extensions": {"io.example/x": {}}})
+    );
+    assert_eq!(
+        at(V::V2025_06_18, &client),
+        json!({"roots": {"listChanged": true}, "elicitation": {}, "extensions": {"io.example/x": {}}})
+    );
     assert_eq!(
         at(V::V2026_07_28, &client),
         json!({"roots": {}, "elicitation": {"url": {}}, "extensions": {"io.example/x": {}}}),

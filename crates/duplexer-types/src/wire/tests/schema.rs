@@ -39,7 +39,8 @@ fn definitions(version: V) -> Value {
 }
 
 /// Corrects faults of the generator that made the schemas from the specification's TypeScript, which is normative:
-/// `number` became `integer` in places, and `null` is missing from JSON. Also adds the tasks extension.
+/// `number` became `integer` in places, and `null` is missing from JSON. Also adds the tasks extension, and the handshake
+/// form of extensions, which the open capability objects of 2025-11-25 allow.
 fn correct(defs: &mut Value, version: V) {
     let answers =
         &mut defs["ElicitResult"]["properties"]["content"]["additionalProperties"]["anyOf"][1]["type"];
@@ -50,6 +51,10 @@ fn correct(defs: &mut Value, version: V) {
         defs["SubscriptionFilter"]["properties"]["taskIds"] =
             json!({"type": "array", "items": {"type": "string"}});
     } else {
+        for capabilities in ["ClientCapabilities", "ServerCapabilities"] {
+            defs[capabilities]["properties"]["extensions"] =
+                json!({"type": "object", "additionalProperties": {"type": "object"}});
+        }
         for bound in ["minimum", "maximum", "default"] {
             let kind = &mut defs["NumberSchema"]["properties"][bound]["type"];
             assert_eq!(kind.take(), "integer");

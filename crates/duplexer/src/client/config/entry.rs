@@ -12,6 +12,19 @@ use crate::client::open::Location;
 /// [`Client::open`](crate::client::OpenClient::open).
 ///
 /// `Debug` shows no values, which may be secret.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let config = McpConfig::parse(r#"{"mcpServers": {"files": {"command": "/no/such/program"}}}"#)?;
+/// let entry = config.entry("files").unwrap();
+/// assert_eq!(entry.name(), "files");
+/// assert!(Client::open(entry).await.is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ServerEntry {
     file: String,
