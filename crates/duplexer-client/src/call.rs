@@ -1,12 +1,10 @@
 //! One request with its options, and its response.
 
 mod later;
+mod validation;
 
-#[cfg(feature = "schema")]
-use std::any::Any;
 use std::any::type_name;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -15,21 +13,20 @@ use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
-#[cfg(feature = "schema")]
-use duplexer_types::tool::CallToolParams;
 use duplexer_types::wire::{result_type, result_type_of};
 use serde::ser::Error as _;
 
 use super::cache::CacheMode;
 use super::extension::ClaimedResult;
 use super::input::{self, Retry};
-#[cfg(feature = "schema")]
-use super::output_schemas::OutputSchemas;
 use super::session::{decode_result, merge_headers};
 use super::tasks::Wish;
 use super::{Client, ClientError};
 use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest, Progress};
-use duplexer_core::error::{BoxError, CallError};
+use duplexer_core::error::CallError;
+
+pub(super) use self::validation::Validator;
+pub use self::validation::{CompletedCall, ResultValidator};
 
 /// Request that is sent when it is awaited.
 ///
@@ -99,56 +96,6 @@ pub enum CallResponse<R> {
     /// The server requests input. The same request is to be sent again with the responses.
     InputRequired(InputRequiredResult),
 }
-
-/// Validator of final results, for example of a tool's result against its output schema.
-///
-/// Set it with [`ClientBuilder::result_validator`](super::ClientBuilder::result_validator).
-///
-/// ```
-/// use duplexer::client::{Client, CompletedCall, ResultValidator};
-/// use duplexer::dispatch::BoxFuture;
-/// use duplexer::BoxError;
-///
-/// /// Refuses results that are too long for a model.
-/// struct AtMost(usize);
-///
-/// impl ResultValidator for AtMost {
-///     fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
-///         let fits = call.result.len() <= self.0;
-///         Box::pin(async move { if fits { Ok(()) } else { Err("the result is too long".into()) } })
-///     }
-/// }
-///
-/// let client = Client::builder("my-agent", "1.0").result_validator(AtMost(100_000));
-/// ```
-pub trait ResultValidator: Send + Sync + 'static {
-    /// Accepts a result or rejects it with a reason. The call then fails with [`ClientError::Validation`].
-    fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>>;
-}
-
-/// What validates the results of a session.
-pub(super) enum Validator {
-    Custom(Arc<dyn ResultValidator>),
-    #[cfg(feature = "schema")]
-    OutputSchemas(OutputSchemas),
-}
-
-/// Request and its final result, verbatim.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct CompletedCall<'a> {
-    /// The session, for further requests such as `tools/list`.
-    pub client: &'a Client,
-    /// Method of the request.
-    pub method: Method,
-    /// Parameters of the request: the JSON text of an object.
-    pub params: &'a str,
-    /// JSON text of the result.
-    pub result: &'a str,
-}
-
-/// The validation of one result.
-type Validation<'a> = BoxFuture<'a, Result<(), BoxError>>;
 
 impl<M: Request> Call<M> {
     pub(super) fn new(client: Client, params: M::Params) -> Self {
@@ -304,33 +251,6 @@ impl<M: Request> Call<M> {
             validation.await.map_err(ClientError::Validation)?;
         }
         Ok(CallResponse::Complete(text))
-    }
-
-    /// Returns the validation of a final result, if there is one. Validators get only results that can be decoded.
-    fn validation<'a>(
-        &'a self,
-        params: Option<&'a Json>,
-        result: &'a str,
-    ) -> Result<Option<Validation<'a>>, CallError> {
-        let (client, method) = (&self.client, M::METHOD);
-        Ok(match &client.0.validator {
-            None => None,
-            Some(Validator::Custom(validator)) => {
-                self.decode(result)?;
-                let params = params.map_or("{}", Json::as_str);
-                Some(validator.validate(CompletedCall { client, method, params, result }))
-            }
-            #[cfg(feature = "schema")]
-            Some(Validator::OutputSchemas(schemas)) => {
-                let call = (&self.params as &dyn Any).downcast_ref::<CallToolParams>();
-                let tool = call.map(|call| &*call.name);
-                if !schemas.concern(method, tool) {
-                    return Ok(None);
-                }
-                self.decode(result)?;
-                Some(Box::pin(schemas.validate(client, tool, result)))
-            }
-        })
     }
 
     /// Returns whether a call of a tool was refused because the annotations of its headers have changed.
