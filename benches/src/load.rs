@@ -13,6 +13,7 @@ mod scenario;
 mod server;
 mod sockets;
 mod stats;
+mod summary;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,6 +27,8 @@ use self::pipe::Pipe;
 use self::scenario::{Kind, Scenario};
 use self::server::Server;
 use self::sockets::Sockets;
+use self::stats::Medians;
+use self::summary::Summary;
 
 /// Duration of a slice.
 const SLICE: Duration = Duration::from_millis(150);
@@ -41,19 +44,31 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
     let options = Options::read(arguments)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    println!("{}", stats::HEADER);
-    let mut failures = 0;
-    for scenario in &options.scenarios {
-        failures += runtime.block_on(compare(scenario, &options));
+    let (mut failures, mut summary) = (0, Summary::default());
+    for run in 1..=options.runs {
+        if options.runs > 1 {
+            println!("run {run} of {}", options.runs);
+        }
+        println!("{}", stats::HEADER);
+        for scenario in &options.scenarios {
+            failures += runtime.block_on(compare(scenario, &options, &mut summary));
+        }
     }
     if failures > 0 {
         return Err(format!("{failures} failures: what they answered was wrong, or nothing"));
     }
-    Ok(())
+    if options.runs > 1 {
+        println!("medians of {} runs\n{}", options.runs, summary.table());
+    }
+    match &options.write {
+        Some(path) => std::fs::write(path, summary.table())
+            .map_err(|error| format!("{} could not be written: {error}", path.display())),
+        None => Ok(()),
+    }
 }
 
 /// Runs one scenario for every server with a command for it. Returns the number of failures.
-async fn compare(scenario: &Scenario, options: &Options) -> usize {
+async fn compare(scenario: &Scenario, options: &Options, summary: &mut Summary) -> usize {
     let mut failed = BTreeMap::new();
     let mut targets = Vec::new();
     let servers = options.servers_for(scenario.kind);
@@ -86,7 +101,9 @@ async fn compare(scenario: &Scenario, options: &Options) -> usize {
     let first = targets.iter().find(|target| servers.first().is_some_and(|(name, _)| *name == target.name));
     let first = first.map(Target::cpu).unwrap_or_default();
     for target in &targets {
-        println!("{}", stats::row(scenario.name, &target.name, &target.slices, &first));
+        let medians = Medians::of(&target.slices, &first);
+        println!("{}", stats::row(scenario.name, &target.name, &medians));
+        summary.add(scenario.name, &target.name, medians);
     }
     for (name, reason) in &failed {
         println!("{}", stats::failed_row(scenario.name, name, reason));
@@ -112,53 +129,43 @@ struct Target {
     name: String,
     plan: Plan,
     way: Way,
-    server: Server,
     slices: Vec<Slice>,
 }
 
 /// Connection to a server.
 enum Way {
-    Pipe(Pipe),
-    Sockets(Sockets),
+    /// The command line: every request goes to a process of its own.
+    Starts(String),
+    Pipe(Server, Box<Pipe>),
+    Sockets(Server, Sockets),
 }
 
 impl Target {
     async fn start(name: &str, command: &str, scenario: &Scenario) -> Result<Self, String> {
         let plan = Plan::new(scenario);
-        let (server, way) = if scenario.kind == Kind::Stdio {
-            let (server, pipe) = Server::on_pipes(command)?;
-            (server, Way::Pipe(pipe))
-        } else {
-            let (server, port) = Server::on_port(command)?;
-            (server, Way::Sockets(Sockets::new(port, scenario)))
+        let mut way = match scenario.kind {
+            Kind::Start => Way::Starts(command.to_owned()),
+            Kind::Stdio => {
+                let (server, pipe) = Server::on_pipes(command)?;
+                Way::Pipe(server, Box::new(pipe))
+            }
+            Kind::Envelope | Kind::Sessions | Kind::Stateless => {
+                let (server, port) = Server::on_port(command)?;
+                Way::Sockets(server, Sockets::new(port, scenario))
+            }
         };
-        let mut target = Self { name: name.to_owned(), plan, way, server, slices: Vec::new() };
-        let opened = timeout(PATIENCE, target.open(scenario)).await;
+        let opened = timeout(PATIENCE, way.open(scenario)).await;
         opened.map_err(|_| "it does not answer".to_owned())??;
-        Ok(target)
-    }
-
-    async fn open(&mut self, scenario: &Scenario) -> Result<(), String> {
-        match &mut self.way {
-            Way::Pipe(pipe) => pipe.open(scenario.era).await,
-            Way::Sockets(sockets) => sockets.open(&mut self.server, scenario).await,
-        }
+        Ok(Self { name: name.to_owned(), plan, way, slices: Vec::new() })
     }
 
     #[expect(clippy::disallowed_methods, reason = "what is measured is real time")]
     async fn load(&mut self, length: Duration, width: usize) -> Result<(), String> {
-        let (begun, before) = (Instant::now(), self.server.cpu()?);
-        let until = begun + length;
-        let latencies = timeout(PATIENCE, async {
-            match &mut self.way {
-                Way::Pipe(pipe) => pipe.load(&self.plan, width, until).await,
-                Way::Sockets(sockets) => sockets.load(&self.plan, until).await,
-            }
-        });
-        let latencies = latencies.await.map_err(|_| "it does not answer".to_owned())??;
-        let (took, cpu) = (begun.elapsed(), self.server.cpu()?.saturating_sub(before));
+        let begun = Instant::now();
+        let loaded = timeout(PATIENCE, self.way.load(&self.plan, width, begun + length));
+        let (latencies, cpu) = loaded.await.map_err(|_| "it does not answer".to_owned())??;
         let units = latencies.len() as u64 * self.plan.units();
-        self.slices.push(Slice { latencies, took, cpu, units });
+        self.slices.push(Slice { latencies, took: begun.elapsed(), cpu, units });
         Ok(())
     }
 
@@ -166,4 +173,50 @@ impl Target {
     fn cpu(&self) -> Vec<f64> {
         self.slices.iter().map(Slice::cpu_per_unit).collect()
     }
+}
+
+impl Way {
+    async fn open(&mut self, scenario: &Scenario) -> Result<(), String> {
+        match self {
+            Self::Starts(_) => Ok(()),
+            Self::Pipe(_, pipe) => pipe.open(scenario.era).await,
+            Self::Sockets(server, sockets) => sockets.open(server, scenario).await,
+        }
+    }
+
+    /// Loads the server until the deadline. Returns the latencies and the CPU time of its process.
+    async fn load(
+        &mut self,
+        plan: &Plan,
+        width: usize,
+        until: Instant,
+    ) -> Result<(Vec<Duration>, Duration), String> {
+        let (latencies, server, before) = match self {
+            Self::Starts(command) => return starts(command, plan, until).await,
+            Self::Pipe(server, pipe) => {
+                let before = server.cpu()?;
+                (pipe.load(plan, width, until).await?, server, before)
+            }
+            Self::Sockets(server, sockets) => {
+                let before = server.cpu()?;
+                (sockets.load(plan, until).await?, server, before)
+            }
+        };
+        Ok((latencies, server.cpu()?.saturating_sub(before)))
+    }
+}
+
+/// Starts one process after the other until the deadline, and waits for the first response of each. A latency begins before
+/// the start.
+#[expect(clippy::disallowed_methods, reason = "what is measured is real time")]
+async fn starts(command: &str, plan: &Plan, until: Instant) -> Result<(Vec<Duration>, Duration), String> {
+    let (mut latencies, mut cpu) = (Vec::new(), Duration::ZERO);
+    while Instant::now() < until || latencies.is_empty() {
+        let begun = Instant::now();
+        let (server, mut pipe) = Server::on_pipes(command)?;
+        pipe.once(plan).await?;
+        latencies.push(begun.elapsed());
+        cpu += server.cpu()?;
+    }
+    Ok((latencies, cpu))
 }

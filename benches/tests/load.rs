@@ -14,8 +14,14 @@ fn load(arguments: &[&str]) -> (bool, String) {
 
 #[test]
 fn both_servers_answer_on_every_way_of_theirs() {
-    let scenarios =
-        ["stdio-echo-256", "stdio-progress", "http-envelope-progress", "http-sessions-16", "http-stateless"];
+    let scenarios = [
+        "stdio-start",
+        "stdio-echo-256",
+        "stdio-progress",
+        "http-envelope-progress",
+        "http-sessions-16",
+        "http-stateless",
+    ];
     let servers = [
         format!("floor='{FLOOR}' stdio"),
         format!("floor='{FLOOR}' http {{port}}"),
@@ -33,6 +39,23 @@ fn both_servers_answer_on_every_way_of_theirs() {
         assert!(rows.len() == 2 && rows[0].contains("| floor") && rows[1].contains("| ours"), "{text}");
         assert!(rows[0].contains("|     1.00 |"), "the floor beside itself: {text}");
     }
+}
+
+#[test]
+fn several_runs_end_with_a_table_of_their_medians() {
+    let file = std::env::temp_dir().join(format!("compare-{}.md", std::process::id()));
+    let path = file.to_str().unwrap();
+    let (floor, ours) = (format!("floor='{FLOOR}' stdio"), format!("ours='{SERVER}' stdio"));
+    let servers = ["--beside", &floor, "--beside", &ours];
+    let (succeeds, text) =
+        load(&[&servers[..], &["--seconds", "0", "--runs", "3", "--write", path, "stdio-add"]].concat());
+    let table = std::fs::read_to_string(&file);
+    let _ = std::fs::remove_file(&file);
+    assert!(succeeds && text.contains("run 3 of 3"), "{text}");
+    let table = table.unwrap();
+    assert!(text.ends_with(&format!("medians of 3 runs\n{table}\n")), "{text}");
+    let cells: Vec<&str> = table.lines().last().unwrap().split('|').map(str::trim).collect();
+    assert_eq!((cells[1], cells[7].split(", ").count()), ("stdio-add", 3), "{table}");
 }
 
 #[test]

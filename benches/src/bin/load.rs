@@ -1,4 +1,5 @@
-//! The load generator: `load [--seconds N] [--beside NAME[:KIND]=COMMAND].. [scenario..]`, `load client ..`. See `duplexer_bench::load`.
+//! The load generator: `load [--seconds N] [--runs N] [--write FILE] [--beside NAME[:KIND]=COMMAND].. [scenario..]`,
+//! `load client ..`. See `duplexer_bench::load`.
 
 use std::process::ExitCode;
 

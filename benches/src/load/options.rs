@@ -1,5 +1,7 @@
 //! The command line: servers, scenarios and duration.
 
+use std::path::PathBuf;
+
 use super::scenario::{Kind, ONLY_NAMED, SCENARIOS, Scenario};
 
 /// Options of the command line.
@@ -8,6 +10,10 @@ pub(super) struct Options {
     pub(super) scenarios: Vec<Scenario>,
     /// Duration of a scenario, all servers together.
     pub(super) seconds: u32,
+    /// How often all scenarios are run.
+    pub(super) runs: u32,
+    /// File for the table of the medians of all runs.
+    pub(super) write: Option<PathBuf>,
     servers: Vec<Command>,
 }
 
@@ -31,18 +37,16 @@ const SECONDS: u32 = 8;
 
 impl Options {
     pub(super) fn read(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Self { scenarios: Vec::new(), seconds: SECONDS, servers: Vec::new() };
+        let mut options =
+            Self { scenarios: Vec::new(), seconds: SECONDS, runs: 1, write: None, servers: Vec::new() };
         let mut names = Vec::new();
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} requires a value\n{}", usage()));
             match word.as_str() {
-                "--seconds" => {
-                    let number = value()?;
-                    let seconds =
-                        number.parse().map_err(|_| format!("'{number}' is not a number of seconds"));
-                    options.seconds = seconds?;
-                }
+                "--seconds" => options.seconds = number(value()?, "seconds")?,
+                "--runs" => options.runs = number(value()?, "runs")?.max(1),
+                "--write" => options.write = Some(value()?.into()),
                 "--beside" => options.servers.push(Command::read(value()?)?),
                 name if name.starts_with('-') => return Err(format!("unknown option {name}\n{}", usage())),
                 name => names.push(name),
@@ -57,6 +61,7 @@ impl Options {
 
     /// Returns the servers with a command for this kind, with the command, in the given order.
     pub(super) fn servers_for(&self, kind: Kind) -> Vec<(&str, &str)> {
+        let kind = if kind == Kind::Start { Kind::Stdio } else { kind };
         let mut found: Vec<(&str, &str)> = Vec::new();
         for command in &self.servers {
             let exactly = command.serves == Serves::Exactly(kind);
@@ -93,6 +98,10 @@ impl Command {
     }
 }
 
+fn number(text: &str, what: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number of {what}"))
+}
+
 /// Returns the scenarios whose names begin with one of these; if the list is empty, all that need not be named.
 fn chosen(names: &[&str]) -> Result<Vec<Scenario>, String> {
     for name in names {
@@ -110,7 +119,7 @@ fn chosen(names: &[&str]) -> Result<Vec<Scenario>, String> {
 fn usage() -> String {
     let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
     format!(
-        "usage: load [--seconds N] [--beside NAME[:KIND]=COMMAND].. [scenario..]\n\
+        "usage: load [--seconds N] [--runs N] [--write FILE] [--beside NAME[:KIND]=COMMAND].. [scenario..]\n\
          KIND: stdio, http, envelope, sessions or stateless; a COMMAND over HTTP has {{port}} in it\n\
          scenarios, or how their names begin: {}",
         names.join(", ")
@@ -130,6 +139,7 @@ mod tests {
     fn a_command_serves_what_it_looks_like_or_what_it_is_said_to() {
         let options = read("--beside|a=x stdio|--beside|a=x {port}|--beside|b:sessions=y {port} s").unwrap();
         assert_eq!(options.servers_for(Kind::Stdio), [("a", "x stdio")]);
+        assert_eq!(options.servers_for(Kind::Start), [("a", "x stdio")]);
         assert_eq!(options.servers_for(Kind::Envelope), [("a", "x {port}")]);
         assert_eq!(options.servers_for(Kind::Sessions), [("a", "x {port}"), ("b", "y {port} s")]);
         assert_eq!(options.seconds, SECONDS);
@@ -164,6 +174,7 @@ mod tests {
             ("--beside|a:other=x", "'a:other=x'"),
             ("--seconds", "--seconds"),
             ("--seconds|soon", "'soon'"),
+            ("--runs|often", "'often' is not a number of runs"),
             ("--fast", "--fast"),
             ("stdio", "no server"),
         ] {

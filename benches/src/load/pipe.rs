@@ -59,6 +59,21 @@ impl Pipe {
         Ok(())
     }
 
+    /// Sends one request and waits for its response.
+    pub(super) async fn once(&mut self, plan: &Plan) -> Result<(), String> {
+        let mut flight = Flight::default();
+        let id = self.next_id;
+        self.next_id += 1;
+        self.queue(|out| plan.write(id, out));
+        loop {
+            let (start, end) = self.line().await?;
+            let seen = plan.look(&self.held[start..end], |known| (known == id).then_some(&mut flight))?;
+            if seen == Seen::Answer(id) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Keeps `width` requests in flight until the deadline and waits for the last responses. Returns the latencies.
     #[expect(clippy::disallowed_methods, reason = "what is measured is real time")]
     pub(super) async fn load(

@@ -6,6 +6,8 @@ use crate::message::Era;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Stdio,
+    /// Stdio, with a new process for every request.
+    Start,
     /// HTTP in the envelope era.
     Envelope,
     /// HTTP in the handshake era, with sessions.
@@ -45,6 +47,7 @@ const MANY: Ask = Ask::Progress(1000);
 const LARGE: usize = 64 * 1024;
 
 pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "stdio-start", kind: Kind::Start, era: Era::Envelope, ask: SMALL, width: 1 },
     stdio("stdio-echo-1", Era::Envelope, SMALL, 1),
     stdio("stdio-echo-64", Era::Envelope, SMALL, 64),
     stdio("stdio-echo-256", Era::Handshake, SMALL, 256),

@@ -38,10 +38,9 @@ impl Server {
     }
 
     fn start(command: &str, stream: fn() -> Stdio) -> Result<Self, String> {
-        // The shell splits the words and then execs the server, whose process is measured.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("exec {command}")]).stdin(stream()).stdout(stream());
-        let child = shell.spawn().map_err(|error| format!("`{command}` could not be started: {error}"))?;
+        let mut process = process(command);
+        process.stdin(stream()).stdout(stream());
+        let child = process.spawn().map_err(|error| format!("`{command}` could not be started: {error}"))?;
         Ok(Self { child })
     }
 
@@ -70,6 +69,28 @@ impl Server {
     }
 }
 
+/// Returns the process of a command line. A line of plain words and one quoted path needs no shell, whose own start would
+/// be part of the figures. Any other line is left to the shell, which then execs the server.
+fn process(command: &str) -> Command {
+    let (program, rest) = match command.strip_prefix('\'').and_then(|quoted| quoted.split_once('\'')) {
+        Some(parts) => parts,
+        None => command.split_at(command.find(' ').unwrap_or(command.len())),
+    };
+    let is_plain = |text: &str| {
+        text.chars()
+            .all(|char| char.is_ascii_alphanumeric() || matches!(char, ' ' | '-' | '_' | '.' | '/' | ','))
+    };
+    let is_quoted = command.starts_with('\'');
+    if !program.is_empty() && (is_quoted || is_plain(program)) && is_plain(rest) {
+        let mut process = Command::new(program);
+        process.args(rest.split_ascii_whitespace());
+        return process;
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("exec {command}")]);
+    shell
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // Both fail only if it has ended already.
@@ -80,7 +101,22 @@ impl Drop for Server {
 
 #[cfg(test)]
 mod tests {
-    use super::Server;
+    use super::{Server, process};
+
+    #[test]
+    fn a_shell_starts_only_what_has_to_be_read_by_one() {
+        let check = |command: &str, expected: &[&str]| {
+            let process = process(command);
+            let words = std::iter::once(process.get_program()).chain(process.get_args());
+            assert_eq!(words.collect::<Vec<_>>(), expected, "{command}");
+        };
+        check("'/a b/server' http 80", &["/a b/server", "http", "80"]);
+        check("/a/server stdio --dummies 5", &["/a/server", "stdio", "--dummies", "5"]);
+        check("server", &["server"]);
+        check("A=1 server", &["sh", "-c", "exec A=1 server"]);
+        check("server 'a b'", &["sh", "-c", "exec server 'a b'"]);
+        check("'open", &["sh", "-c", "exec 'open"]);
+    }
 
     #[test]
     fn the_clock_is_that_of_the_process_and_ends_with_it() {

@@ -27,8 +27,8 @@ pub(super) fn rounds(seconds: u32, servers: usize, slice: Duration) -> usize {
     rounds.max(3)
 }
 
-/// Returns the median; zero for no values.
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// Returns the median, if there are values.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {
@@ -56,22 +56,49 @@ pub(super) const HEADER: &str = concat!(
     "|------------------------|--------------|--------:|---------:|------------:|---------:|---------:|"
 );
 
+/// The medians of one server in one run of a scenario. Times are in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Medians {
+    pub(super) cpu: Option<f64>,
+    /// CPU time relative to the first server.
+    pub(super) ratio: Option<f64>,
+    rate: Option<f64>,
+    pub(super) p50: Option<f64>,
+    p99: Option<f64>,
+}
+
+impl Medians {
+    pub(super) fn of(slices: &[Slice], first: &[f64]) -> Self {
+        let cpu: Vec<f64> = slices.iter().map(Slice::cpu_per_unit).collect();
+        let mut latencies: Vec<Duration> =
+            slices.iter().flat_map(|slice| slice.latencies.iter().copied()).collect();
+        latencies.sort_unstable();
+        let latency = |percent| percentile(&latencies, percent).map(|found| found.as_secs_f64() * 1e6);
+        Self {
+            ratio: ratio(&cpu, first),
+            cpu: median(cpu),
+            rate: median(slices.iter().map(Slice::rate).collect()),
+            p50: latency(50),
+            p99: latency(99),
+        }
+    }
+}
+
+/// Formats a number, or a dash if there is none.
+pub(super) fn shown(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
 /// Formats the line of a server, with its cost relative to the first server.
-pub(super) fn row(scenario: &str, server: &str, slices: &[Slice], first: &[f64]) -> String {
-    let cpu: Vec<f64> = slices.iter().map(Slice::cpu_per_unit).collect();
-    let mut latencies: Vec<Duration> =
-        slices.iter().flat_map(|slice| slice.latencies.iter().copied()).collect();
-    latencies.sort_unstable();
-    let latency = |percent| percentile(&latencies, percent).map(|found| found.as_secs_f64() * 1e6);
-    let shown =
-        |value: Option<f64>, digits| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
+pub(super) fn row(scenario: &str, server: &str, medians: &Medians) -> String {
+    let Medians { cpu, ratio, rate, p50, p99 } = *medians;
     format!(
         "| {scenario:<22} | {server:<12} | {:>7} | {:>8} | {:>11} | {:>8} | {:>8} |",
-        shown(median(cpu.clone()), 2),
-        shown(ratio(&cpu, first), 2),
-        shown(median(slices.iter().map(Slice::rate).collect()), 0),
-        shown(latency(50), 1),
-        shown(latency(99), 1),
+        shown(cpu, 2),
+        shown(ratio, 2),
+        shown(rate, 0),
+        shown(p50, 1),
+        shown(p99, 1),
     )
 }
 
@@ -125,7 +152,7 @@ mod tests {
             cpu: Duration::from_micros(cpu),
             units: 10,
         };
-        let line = row("s", "a", &[slice(30), slice(40)], &[1.0, 1.0]);
+        let line = row("s", "a", &Medians::of(&[slice(30), slice(40)], &[1.0, 1.0]));
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert_eq!(cells, ["", "s", "a", "3.50", "3.50", "10", "5.0", "5.0", ""]);
         let headings = HEADER.lines().next().unwrap();
