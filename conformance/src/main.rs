@@ -16,7 +16,11 @@ mod tools;
 
 use duplexer::prelude::*;
 use duplexer::shutdown_signal::ShutdownSignals;
+use duplexer::skills::Skills;
 use duplexer_http::{MemoryEventStore, StreamableHttp};
+
+/// The skills that the server offers. The first one has a directory, as the suite requires.
+const SKILLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/skills");
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
@@ -50,5 +54,6 @@ fn server() -> Result<Server, BoxError> {
     let server = tasks::offer(server);
     let server = resources::offer(server);
     let server = prompts::offer(server);
+    let server = server.extend(Skills::new().directory(SKILLS));
     Ok(server.build()?)
 }

@@ -3,6 +3,7 @@
 
 pub mod authored;
 pub mod protected;
+pub mod scale;
 pub mod tasks;
 
 use std::sync::Arc;

@@ -2,12 +2,15 @@
 //! `client`: our client beside a plain program, and other clients if given, against one server.
 //!
 //! The program `load` of the package `duplexer-bench` starts the servers, loads them in turn and prints their cost. This
-//! command builds the programs and passes their paths.
+//! command builds the programs and passes their paths. With `--record` it writes the medians of seven runs into the
+//! document.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use crate::Failure;
 use crate::process::{self, PACKAGE_OF_BENCHES};
+use crate::{Failure, scale};
 
 /// The servers of this repository: name, kind of load, program, options.
 const SERVERS: &[(&str, &str, &str)] = &[
@@ -25,19 +28,40 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
+/// Runs whose medians are recorded.
+const RUNS: &str = "7";
+const DOCUMENT: &str = "docs/performance.md";
+/// Marker before the table of the document.
+const MARKER: &str = "<!-- compare -->\n";
+
 fn run(arguments: &[String]) -> Result<(), String> {
     if let Some((client, rest)) = arguments.split_first()
         && client == "client"
     {
         return clients(rest);
     }
+    let record = arguments.iter().any(|argument| argument == "--record");
     let folder = process::packaged(PACKAGE_OF_BENCHES, &["load", "floor", "bench-server"])?;
     let mut load = Command::new(folder.join("load"));
     for (server, program, options) in SERVERS {
         let path = folder.join(program);
         load.arg("--beside").arg(format!("{server}='{}' {options}", path.display()));
     }
-    process::run(load.args(arguments))
+    let table = folder.join("compare.md");
+    if record {
+        load.args(["--runs", RUNS, "--write"]).arg(&table);
+    }
+    process::run(load.args(arguments.iter().filter(|argument| *argument != "--record")))?;
+    if record { write_table(&table) } else { Ok(()) }
+}
+
+/// Writes the table of the load generator into the document.
+fn write_table(table: &Path) -> Result<(), String> {
+    let document = process::root().join(DOCUMENT);
+    let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let text = scale::with_table(&read(&document)?, MARKER, &read(table)?)
+        .ok_or_else(|| format!("{DOCUMENT} has no place for the table"))?;
+    fs::write(&document, text).map_err(|error| format!("{}: {error}", document.display()))
 }
 
 /// Compares clients: the plain program is the first, to which the ratios refer.
@@ -51,4 +75,16 @@ fn clients(arguments: &[String]) -> Result<(), String> {
         load.arg("--beside").arg(format!("{name}={client} {caller} {{era}} {{url}}"));
     }
     process::run(load.args(arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DOCUMENT, MARKER, process, scale};
+
+    #[test]
+    fn the_document_has_a_place_for_the_table() {
+        let document = std::fs::read_to_string(process::root().join(DOCUMENT)).unwrap();
+        let renewed = scale::with_table(&document, MARKER, "| a |").unwrap();
+        assert!(renewed.contains("<!-- compare -->\n\n| a |\n\n<!-- end -->"));
+    }
 }

@@ -5,6 +5,7 @@
 
 mod client;
 mod report;
+mod skills;
 
 use std::fs;
 use std::net::TcpListener;
@@ -149,7 +150,8 @@ fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), Stri
     };
     // Printed at once: the revisions run concurrently.
     print!("\n{}:{report}{story}", revision.name);
-    verdict.map_err(|reason| format!("{}: {reason}", revision.name))
+    verdict.map_err(|reason| format!("{}: {reason}", revision.name))?;
+    skills::check(url, packages, revision.name)
 }
 
 /// Removes the results of earlier runs.

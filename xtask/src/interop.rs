@@ -3,14 +3,13 @@
 //!
 //! Each suite installs pinned dependencies, and again only when the pins change.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
-use crate::process::{built, root, run, target};
+use crate::process::{built, root, run};
 use crate::server::Server;
-use crate::{Failure, no_arguments, npm};
+use crate::{Failure, no_arguments, npm, python};
 
 /// Runs every suite.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
@@ -80,29 +79,12 @@ fn python_client(script: &str) -> Result<Command, String> {
 }
 
 fn python_program() -> Result<PathBuf, String> {
-    let environment = installed(&root().join("interop").join("python").join("requirements.txt"))?;
+    let requirements = root().join("interop").join("python").join("requirements.txt");
+    let environment = python::environment("python", &requirements)?;
     Ok(environment.join("bin").join("python"))
 }
 
 fn typescript_client() -> Result<Command, String> {
     let suite = "interop/ts";
     Ok(npm::installed(suite)?.node(root().join(suite).join("drive.js")))
-}
-
-/// Creates a virtual environment with exactly the packages in `requirements`.
-fn installed(requirements: &Path) -> Result<PathBuf, String> {
-    let wanted =
-        fs::read_to_string(requirements).map_err(|error| format!("{}: {error}", requirements.display()))?;
-    let environment = target().join("interop").join("python");
-    let marker = environment.join("installed.txt");
-    if fs::read_to_string(&marker).is_ok_and(|present| present == wanted) {
-        return Ok(environment);
-    }
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
-    let pip = environment.join("bin").join("pip");
-    run(Command::new(pip)
-        .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
-        .arg(requirements))?;
-    fs::write(&marker, wanted).map_err(|error| format!("{}: {error}", marker.display()))?;
-    Ok(environment)
 }

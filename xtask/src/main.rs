@@ -19,12 +19,14 @@ mod load;
 mod npm;
 mod platforms;
 mod process;
+mod python;
 mod requirements;
 mod scale;
 mod server;
 mod soak;
 mod test;
 mod tidy;
+mod valkey;
 mod weight;
 
 use std::process::ExitCode;
@@ -82,7 +84,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        usage: "compare [client] [--seconds N] [--beside S=CMD] [scenario ..]",
+        usage: "compare [client] [--seconds N] [--runs N] [--record] [--beside S=CMD] [scenario ..]",
         about: "the server under load, compared with a floor without any protocol and with other servers; or clients",
         run: compare::command,
     },

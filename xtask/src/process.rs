@@ -18,9 +18,14 @@ pub(crate) struct CommandLine {
 impl CommandLine {
     /// Runs it in the root of the repository with the output of this process. `Err` describes the failure.
     pub(crate) fn run(&self) -> Result<(), String> {
+        run(&mut self.command())
+    }
+
+    /// Returns the command, to be changed before it is run.
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(program(self.program));
         command.args(self.arguments).envs(self.environment.iter().copied());
-        run(&mut command)
+        command
     }
 
     /// Returns the command line as a user types it.

@@ -22,6 +22,8 @@ use self::panels::PANELS;
 use crate::load::{self, Fault};
 use crate::{Failure, process};
 
+pub(crate) use self::document::with_table;
+
 /// A part of the measurement that can be repeated alone.
 struct Part {
     name: &'static str,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, conformance, interop, no_arguments, platforms, tidy};
+use crate::{Failure, conformance, interop, no_arguments, platforms, tidy, valkey};
 
 /// One check.
 struct Step {
@@ -31,6 +31,8 @@ enum Need {
 #[derive(Clone, Copy)]
 enum Action {
     Run(CommandLine),
+    /// The command line with a store in its environment.
+    RunWithStore(CommandLine),
     Tidy,
     Python,
     Authority,
@@ -61,11 +63,7 @@ const STEPS: &[Step] = &[
             "warnings",
         ]),
     },
-    Step {
-        name: "tests",
-        needs: &[],
-        action: cargo(&["test", "--workspace", "--features", KEYRING, "--locked"]),
-    },
+    Step { name: "tests", needs: &[], action: Action::RunWithStore(TESTS) },
     Step {
         name: "documentation",
         needs: &[],
@@ -102,6 +100,12 @@ const STEPS: &[Step] = &[
     },
 ];
 
+const TESTS: CommandLine = CommandLine {
+    program: "cargo",
+    arguments: &["test", "--workspace", "--features", KEYRING, "--locked"],
+    environment: &[],
+};
+
 const fn cargo(arguments: &'static [&'static str]) -> Action {
     Action::Run(CommandLine { program: "cargo", arguments, environment: &[] })
 }
@@ -110,6 +114,11 @@ impl Action {
     fn run(&self) -> Result<(), String> {
         match self {
             Self::Run(line) => line.run(),
+            Self::RunWithStore(line) => {
+                let mut command = line.command();
+                valkey::provide(&mut command);
+                process::run(&mut command)
+            }
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
             Self::Authority => interop::authority(),
@@ -124,7 +133,7 @@ impl Action {
     /// Returns the command that repeats this step alone.
     fn shown(&self) -> String {
         match self {
-            Self::Run(line) => line.shown(),
+            Self::Run(line) | Self::RunWithStore(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
             Self::Python | Self::Authority | Self::TypeScript | Self::Together | Self::Inspector => {
                 "cargo xtask interop".to_owned()

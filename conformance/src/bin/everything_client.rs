@@ -10,12 +10,15 @@ use std::env;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use duplexer::client::{Client, ClientBuilder};
+use duplexer::client::{Client, ClientBuilder, SkillError, UseSkills};
 use duplexer::error::{BoxError, Chain};
 use duplexer::http_client::HttpTransport;
 use duplexer::types::elicitation::{ElicitParams, ElicitResult};
+use duplexer::types::json::Json;
 use duplexer::types::roots::ListRootsResult;
 use duplexer::types::sampling::CreateMessageResult;
+use duplexer::types::skill;
+use duplexer::types::version::Window;
 use serde_json::{Value, json};
 
 #[tokio::main]
@@ -55,6 +58,7 @@ fn builder() -> ClientBuilder {
         .on_elicitation(async |asked| Ok(answer(&asked)))
         .on_sampling(async |_| Ok(CreateMessageResult::text("everything", "Hello")))
         .on_roots(async || Ok(ListRootsResult::new([])))
+        .extension_in(skill::EXTENSION, Json::object(), Window::ALWAYS)
 }
 
 /// Accepts a form with its defaults; a field without one is confirmed.
@@ -68,6 +72,9 @@ fn answer(asked: &ElicitParams) -> ElicitResult {
 }
 
 async fn play(client: &Client, scenario: &str, context: &Value) -> Result<(), BoxError> {
+    if scenario.starts_with("sep-2640-client-") {
+        return skills(client, scenario).await;
+    }
     let tools = client.all_tools().await?;
     match scenario {
         "tools_call" => {
@@ -117,6 +124,25 @@ async fn play(client: &Client, scenario: &str, context: &Value) -> Result<(), Bo
         }
         // The others are complete once the tools are listed.
         _ => {}
+    }
+    Ok(())
+}
+
+/// Lists skills. Unless that is all, loads each of them, which must be refused: all of them have been tampered with.
+async fn skills(client: &Client, scenario: &str) -> Result<(), BoxError> {
+    let skills = client.all_skills().await?;
+    if scenario == "sep-2640-client-no-prefetch" {
+        return Ok(());
+    }
+    for entry in skills {
+        match client.load_skill(entry).await {
+            Err(SkillError::Verify(_)) => {}
+            Err(error) => return Err(error.into()),
+            Ok(skill) => {
+                // The suite finds out by the next read.
+                skill.read("references/FORMS.md").await?;
+            }
+        }
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod login;
+mod skills;
 mod values;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, S
 use duplexer::types::logging::LoggingLevel;
 
 pub(crate) use login::{AccountArguments, LoginArguments};
+pub(crate) use skills::{ServeArguments, SkillsVerb};
 pub(crate) use values::{Argument, arguments, texts};
 
 const ABOUT: &str = "A demo server, and a client for the terminal, for the Model Context Protocol.";
@@ -115,6 +117,9 @@ pub(crate) enum Verb {
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
     Ping(Request),
+    /// List, show and fetch skills of a server, or serve a directory of them
+    #[command(subcommand)]
+    Skills(SkillsVerb),
     /// Log in at a server that requires it; other verbs do so when they run in a terminal
     Login(AccountArguments),
     /// Revoke the tokens of a server and forget them

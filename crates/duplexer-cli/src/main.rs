@@ -12,8 +12,10 @@ mod output;
 mod questions;
 mod roots;
 mod sampling;
+mod serving;
 mod session;
 mod show;
+mod skills_server;
 mod target;
 mod terminal;
 mod text;
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 
 use duplexer::types::version::ProtocolVersion;
 
-use crate::arguments::{CommandLine, Request, TaskVerb, Verb};
+use crate::arguments::{CommandLine, Request, SkillsVerb, TaskVerb, Verb};
 use crate::failure::{Exit, Failure};
 use crate::login::Account;
 use crate::show::Details;
@@ -64,6 +66,10 @@ fn main() -> ExitCode {
         Some(Verb::Complete(request)) => ask(Word::Complete, &request),
         Some(Verb::Listen(request)) => ask(Word::Listen, &request),
         Some(Verb::Ping(request)) => ask(Word::Ping, &request),
+        Some(Verb::Skills(SkillsVerb::List(request))) => ask(Word::ListSkills, &request),
+        Some(Verb::Skills(SkillsVerb::Show(request))) => ask(Word::ShowSkill, &request),
+        Some(Verb::Skills(SkillsVerb::Fetch(request))) => ask(Word::FetchSkill, &request),
+        Some(Verb::Skills(SkillsVerb::Serve(arguments))) => skills_server::serve(&arguments),
         Some(Verb::Login(arguments)) => run(login::run(Account::Login, &arguments)),
         Some(Verb::Logout(arguments)) => run(login::run(Account::Logout, &arguments)),
         Some(Verb::Status(arguments)) => run(login::run(Account::Status, &arguments)),

@@ -53,6 +53,11 @@ impl Output {
         Ok(())
     }
 
+    /// Returns the file, or directory, that was chosen.
+    pub(crate) fn place(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     /// Writes each part into a file of its own: the first into the given one, each other with its number before the
     /// extension. Returns the names of the files: none if standard output was chosen.
     pub(crate) fn save(&self, parts: &[Vec<u8>]) -> Result<Vec<String>, Failure> {

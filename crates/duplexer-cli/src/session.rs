@@ -18,7 +18,8 @@ use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
 use duplexer::types::roots::ListRootsResult;
-use duplexer::types::version::{Era, ProtocolVersion};
+use duplexer::types::skill;
+use duplexer::types::version::{Era, ProtocolVersion, Window};
 use duplexer::types::wire::{result_type, result_type_of};
 use duplexer_http_client::HttpTransport;
 use tokio::sync::mpsc;
@@ -158,6 +159,7 @@ fn client_builder(
     let (log, status) = (Arc::clone(terminal), Arc::clone(terminal));
     let tasks = TaskOptions::new().on_status(move |task| status.task(task));
     let mut builder = Client::builder("duplexer-cli", env!("CARGO_PKG_VERSION"))
+        .extension_in(skill::EXTENSION, Json::object(), Window::ALWAYS)
         .negotiation(negotiation)
         .log_level(arguments.log.unwrap_or(LoggingLevel::Info))
         .tasks(tasks)

@@ -3,6 +3,7 @@
 mod json;
 mod listing;
 mod signature;
+mod skill;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub(crate) use json::{pretty, verbatim};
 pub(crate) use listing::{Details, describes, listing, name};
+pub(crate) use skill::{loaded_skill, skills};
 
 use crate::text::{Style, Text, lines};
 

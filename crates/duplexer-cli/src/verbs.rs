@@ -8,6 +8,7 @@ mod listen;
 mod ping;
 mod prompt;
 mod read;
+mod skills;
 mod task;
 mod unknown;
 
@@ -40,6 +41,9 @@ pub(crate) enum Word {
     Complete,
     Listen,
     Ping,
+    ListSkills,
+    ShowSkill,
+    FetchSkill,
 }
 
 /// A parsed verb with its arguments.
@@ -52,6 +56,7 @@ enum Job {
     Complete(prompt::Complete),
     Listen(listen::Listen),
     Ping,
+    Skills(skills::Skills),
 }
 
 impl Job {
@@ -68,6 +73,9 @@ impl Job {
                 no_more(words)?;
                 Self::Ping
             }
+            Word::ListSkills => Self::Skills(skills::Skills::list(words)?),
+            Word::ShowSkill => Self::Skills(skills::Skills::show(words)?),
+            Word::FetchSkill => Self::Skills(skills::Skills::fetch(words)?),
         })
     }
 
@@ -81,6 +89,7 @@ impl Job {
             Self::Complete(job) => job.run(session, output).await,
             Self::Listen(job) => job.run(session, output).await,
             Self::Ping => ping::run(session, output).await,
+            Self::Skills(job) => job.run(session, output).await,
         }
     }
 

@@ -15,6 +15,8 @@ mod listening;
 mod login;
 #[path = "cli/screen.rs"]
 mod screen;
+#[path = "cli/skills.rs"]
+mod skills;
 #[path = "cli/support.rs"]
 mod support;
 #[path = "cli/tasks.rs"]

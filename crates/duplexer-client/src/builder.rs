@@ -15,7 +15,7 @@ use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::cache::{Cache, SessionCache};
-use super::call::ResultValidator;
+use super::call::{ResultValidator, Validator};
 use super::connection_task::ConnectionTask;
 use super::endpoint::Endpoint;
 use super::error::ConnectError;
@@ -279,7 +279,8 @@ impl ClientBuilder {
             }
         };
         #[cfg(feature = "schema")]
-        let schemas = super::output_schemas::OutputSchemas::of(self.output_validation);
+        let schemas =
+            super::output_schemas::OutputSchemas::of(self.output_validation).map(Validator::OutputSchemas);
         #[cfg(not(feature = "schema"))]
         let schemas = None;
         let Self { timeouts, validator, callbacks, max_pages, .. } = self;
@@ -291,7 +292,7 @@ impl ClientBuilder {
             tool_headers: ToolHeaders::default(),
             known_tools: KnownTools::default(),
             max_pages,
-            validator: validator.or(schemas),
+            validator: validator.map(Validator::Custom).or(schemas),
             callbacks,
             routes,
             resources,

@@ -2,8 +2,11 @@
 
 mod later;
 
+#[cfg(feature = "schema")]
+use std::any::Any;
 use std::any::type_name;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -12,12 +15,16 @@ use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
+#[cfg(feature = "schema")]
+use duplexer_types::tool::CallToolParams;
 use duplexer_types::wire::{result_type, result_type_of};
 use serde::ser::Error as _;
 
 use super::cache::CacheMode;
 use super::extension::ClaimedResult;
 use super::input::{self, Retry};
+#[cfg(feature = "schema")]
+use super::output_schemas::OutputSchemas;
 use super::session::{decode_result, merge_headers};
 use super::tasks::Wish;
 use super::{Client, ClientError};
@@ -119,6 +126,13 @@ pub trait ResultValidator: Send + Sync + 'static {
     fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>>;
 }
 
+/// What validates the results of a session.
+pub(super) enum Validator {
+    Custom(Arc<dyn ResultValidator>),
+    #[cfg(feature = "schema")]
+    OutputSchemas(OutputSchemas),
+}
+
 /// Request and its final result, verbatim.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -132,6 +146,9 @@ pub struct CompletedCall<'a> {
     /// JSON text of the result.
     pub result: &'a str,
 }
+
+/// The validation of one result.
+type Validation<'a> = BoxFuture<'a, Result<(), BoxError>>;
 
 impl<M: Request> Call<M> {
     pub(super) fn new(client: Client, params: M::Params) -> Self {
@@ -252,7 +269,10 @@ impl<M: Request> Call<M> {
     async fn round(&self, retry: &Retry) -> Result<CallResponse<ByteString>, ClientError> {
         let client = &self.client;
         let request = self.outbound(retry)?;
-        let params = client.0.validator.as_ref().and(request.params.clone());
+        let params = match &client.0.validator {
+            Some(Validator::Custom(_)) => request.params.clone(),
+            _ => None,
+        };
         let text = match client.send(request).await {
             Err(CallError::Rpc(refusal)) if self.can_correct_headers(&refusal) => {
                 // Without the new annotations the refusal is final.
@@ -278,20 +298,39 @@ impl<M: Request> Call<M> {
             }
         }
         // The creation of a task is not the result of the call.
-        if !self.asks_for_task() {
-            self.validate(params.as_ref().map_or("{}", Json::as_str), &text).await?;
+        if !self.asks_for_task()
+            && let Some(validation) = self.validation(params.as_ref(), &text)?
+        {
+            validation.await.map_err(ClientError::Validation)?;
         }
         Ok(CallResponse::Complete(text))
     }
 
-    /// Gives a final result to the validator, if there is one.
-    async fn validate(&self, params: &str, text: &str) -> Result<(), ClientError> {
-        let client = &self.client;
-        let Some(validator) = &client.0.validator else { return Ok(()) };
-        // Validators get only results that can be decoded.
-        self.decode(text)?;
-        let call = CompletedCall { client, method: M::METHOD, params, result: text };
-        validator.validate(call).await.map_err(ClientError::Validation)
+    /// Returns the validation of a final result, if there is one. Validators get only results that can be decoded.
+    fn validation<'a>(
+        &'a self,
+        params: Option<&'a Json>,
+        result: &'a str,
+    ) -> Result<Option<Validation<'a>>, CallError> {
+        let (client, method) = (&self.client, M::METHOD);
+        Ok(match &client.0.validator {
+            None => None,
+            Some(Validator::Custom(validator)) => {
+                self.decode(result)?;
+                let params = params.map_or("{}", Json::as_str);
+                Some(validator.validate(CompletedCall { client, method, params, result }))
+            }
+            #[cfg(feature = "schema")]
+            Some(Validator::OutputSchemas(schemas)) => {
+                let call = (&self.params as &dyn Any).downcast_ref::<CallToolParams>();
+                let tool = call.map(|call| &*call.name);
+                if !schemas.concern(method, tool) {
+                    return Ok(None);
+                }
+                self.decode(result)?;
+                Some(Box::pin(schemas.validate(client, tool, result)))
+            }
+        })
     }
 
     /// Returns whether a call of a tool was refused because the annotations of its headers have changed.

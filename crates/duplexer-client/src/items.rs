@@ -10,11 +10,12 @@ use std::task::{Context, Poll, ready};
 
 use duplexer_types::error::ErrorCode;
 use duplexer_types::methods::{
-    Method, PromptsList, Request, ResourcesList, ResourcesTemplatesList, ToolsList,
+    Method, PromptsList, Request, ResourcesList, ResourcesTemplatesList, SkillsList, ToolsList,
 };
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::prompt::PromptDefinition;
 use duplexer_types::resource::{ResourceDefinition, ResourceTemplate};
+use duplexer_types::skill::Skill;
 use duplexer_types::tool::ToolDefinition;
 use futures_core::Stream;
 
@@ -220,6 +221,11 @@ impl Client {
         self.items::<PromptsList, _>(|page| (page.prompts, page.next_cursor))
     }
 
+    /// Returns a stream of the entries of all skills of the server. It reads nothing of a skill.
+    pub fn skills(&self) -> Items<Skill> {
+        self.items::<SkillsList, _>(|page| (page.skills, page.next_cursor))
+    }
+
     /// Returns all tools of the server.
     ///
     /// # Errors
@@ -254,6 +260,15 @@ impl Client {
     /// Fails like [`Client::all_tools`].
     pub async fn all_prompts(&self) -> Result<Vec<PromptDefinition>, ClientError> {
         self.prompts().collect().await
+    }
+
+    /// Returns the entries of all skills of the server. It reads nothing of a skill.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
+    pub async fn all_skills(&self) -> Result<Vec<Skill>, ClientError> {
+        self.skills().collect().await
     }
 
     fn items<M, T>(&self, open: Open<M::Result, T>) -> Items<T>

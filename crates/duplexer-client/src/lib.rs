@@ -113,7 +113,7 @@ struct Inner {
     tool_headers: ToolHeaders,
     known_tools: tasks::KnownTools,
     max_pages: usize,
-    validator: Option<Arc<dyn ResultValidator>>,
+    validator: Option<call::Validator>,
     callbacks: Callbacks,
     routes: Arc<Routes>,
     resources: Arc<Resources>,

@@ -6,14 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use duplexer_schema::Schema;
-use duplexer_types::json::{Json, find_member};
+use duplexer_types::json::Json;
 use duplexer_types::methods::Method;
 use duplexer_types::tool::{CallToolResult, ListToolsResult};
 use serde_json::Value;
 
-use super::call::{CompletedCall, ResultValidator};
 use super::{Client, ClientBuilder};
-use duplexer_core::dispatch::{BoxFuture, lock};
+use duplexer_core::dispatch::lock;
 use duplexer_core::error::BoxError;
 
 /// Maximum number of tools and bytes of schemas that a session remembers. Beyond it all are forgotten.
@@ -83,11 +82,35 @@ impl OutputSchema {
 
 impl OutputSchemas {
     /// Creates the validator of one session.
-    pub(super) fn of(validation: OutputValidation) -> Option<Arc<dyn ResultValidator>> {
-        if validation == OutputValidation::Off {
-            return None;
+    pub(super) fn of(validation: OutputValidation) -> Option<Self> {
+        (validation != OutputValidation::Off).then(|| Self { validation, tools: Mutex::default() })
+    }
+
+    /// Returns whether the result of a request is validated, or is a list of tools. `tool` is the tool that the request
+    /// calls. A tool without an output schema is to cost no more than this look-up.
+    pub(super) fn concern(&self, method: Method, tool: Option<&str>) -> bool {
+        let Some(tool) = tool else { return method == Method::ToolsList };
+        match lock(&self.tools).by_name.get(tool) {
+            None => self.validation == OutputValidation::Always,
+            Some(OutputSchema::Absent | OutputSchema::Unusable(_)) => false,
+            Some(OutputSchema::Listed(_) | OutputSchema::Compiled(..)) => true,
         }
-        Some(Arc::new(Self { validation, tools: Mutex::default() }))
+    }
+
+    /// Validates the result of a call of a tool, or remembers the schemas of a list of tools.
+    pub(super) async fn validate(
+        &self,
+        client: &Client,
+        tool: Option<&str>,
+        result: &str,
+    ) -> Result<(), BoxError> {
+        if let Some(tool) = tool {
+            return self.check(client, tool, result).await;
+        }
+        if let Ok(page) = serde_json::from_str(result) {
+            self.remember(page);
+        }
+        Ok(())
     }
 
     /// Remembers the schemas of a page of tools. A schema that has not changed stays compiled.
@@ -141,12 +164,9 @@ impl OutputSchemas {
         schema
     }
 
-    async fn check(&self, call: CompletedCall<'_>) -> Result<(), BoxError> {
-        let name =
-            find_member(call.params, "name").and_then(|name| serde_json::from_str::<String>(name).ok());
-        let Some(name) = name else { return Ok(()) };
-        let Some(schema) = self.schema(&name, call.client).await else { return Ok(()) };
-        let result: CallToolResult = serde_json::from_str(call.result)?;
+    async fn check(&self, client: &Client, name: &str, result: &str) -> Result<(), BoxError> {
+        let Some(schema) = self.schema(name, client).await else { return Ok(()) };
+        let result: CallToolResult = serde_json::from_str(result)?;
         if result.is_error == Some(true) {
             return Ok(());
         }
@@ -160,20 +180,5 @@ impl OutputSchemas {
             return Ok(());
         }
         Err(format!("the result of the tool `{name}` does not match its output schema:\n{report}").into())
-    }
-}
-
-impl ResultValidator for OutputSchemas {
-    fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
-        match call.method {
-            Method::ToolsList => {
-                if let Ok(page) = serde_json::from_str(call.result) {
-                    self.remember(page);
-                }
-            }
-            Method::ToolsCall => return Box::pin(self.check(call)),
-            _ => {}
-        }
-        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -5,11 +5,13 @@ use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::logging::{LoggingLevel, SetLevelParams};
 use duplexer_types::methods::{
     CompletionComplete, LoggingSetLevel, Ping, PromptsGet, PromptsList, ResourcesList, ResourcesRead,
-    ResourcesSubscribe, ResourcesTemplatesList, ResourcesUnsubscribe, ServerDiscover, ToolsCall, ToolsList,
+    ResourcesSubscribe, ResourcesTemplatesList, ResourcesUnsubscribe, ServerDiscover, SkillsGet, ToolsCall,
+    ToolsList,
 };
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::prompt::GetPromptParams;
 use duplexer_types::resource::{ReadResourceParams, SubscribeParams, UnsubscribeParams};
+use duplexer_types::skill::GetSkillParams;
 use duplexer_types::tool::CallToolParams;
 use serde::Serialize;
 
@@ -103,6 +105,11 @@ impl Client {
     /// Fills a prompt (`prompts/get`) with complete parameters.
     pub fn get_prompt_with(&self, params: GetPromptParams) -> Call<PromptsGet> {
         self.request(params)
+    }
+
+    /// Requests the entry of a skill (`skills/get`) by the URI of its `SKILL.md`. It reads nothing of the skill.
+    pub fn get_skill(&self, uri: impl Into<String>) -> Call<SkillsGet> {
+        self.request(GetSkillParams::new(uri))
     }
 
     /// Requests values for an argument (`completion/complete`) whose current text is `value`.

@@ -14,11 +14,14 @@ mod server;
 mod session;
 
 pub use server::{
-    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, ResponseBody,
-    ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
+    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, Readiness,
+    ResponseBody, ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
     StreamableHttpBuilder,
 };
 pub use session::{
-    EventKind, EventStore, MemoryEventStore, MemorySessionStore, PrincipalKey, SaveOutcome, SessionRecord,
-    SessionStore, StoredEvent, StreamId, StreamKey,
+    Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventKind,
+    EventLimits, EventStore, Health, MemoryCluster, MemoryEventStore, MemorySessionStore, NewRequest,
+    NodeListener, NodeMessage, Nodes, Numbering, Page, Placement, PrincipalKey, Revision, Sent,
+    SessionDigest, SessionRecord, SessionStore, SharedStores, StoredEvent, StreamId, StreamKey, StreamReader,
+    Takeover, Wake,
 };

@@ -13,6 +13,7 @@ mod exchange;
 mod handshake;
 mod head;
 mod http_sse;
+mod readiness;
 mod reply;
 mod request;
 mod request_body;
@@ -43,6 +44,7 @@ pub(crate) use service_state::lock;
 
 pub use body::{ResponseBody, StreamTimedOut};
 pub use config::{Cors, Handshake, HttpConfigError, Responses, StreamableHttpBuilder};
+pub use readiness::Readiness;
 pub use security::InvalidName;
 pub use serve::{HttpServer, Listener, PathService, ServeError};
 pub use service_state::ShutdownHandle;
@@ -74,7 +76,7 @@ pub struct StreamableHttp(Arc<ServiceState>);
 impl StreamableHttp {
     /// Creates a service with default settings: both eras, reachable from this machine only.
     pub fn new(server: Server) -> Self {
-        Self(Arc::new(ServiceState::new(server, config::Config::default())))
+        Self(ServiceState::start(server, config::Config::default()))
     }
 
     /// Returns a builder for a service with other settings.
@@ -85,6 +87,11 @@ impl StreamableHttp {
     /// Returns the handle that shuts the service down.
     pub fn handle(&self) -> ShutdownHandle {
         ShutdownHandle::new(Arc::clone(&self.0))
+    }
+
+    /// Returns the service for a balancer's readiness check.
+    pub fn readiness(&self) -> Readiness {
+        Readiness::new(Arc::clone(&self.0))
     }
 }
 
@@ -106,7 +113,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let response = route::handle(Arc::clone(&self.0), request);
-        Box::pin(async move { Ok(response.await) })
+        Box::pin(route::handle(Arc::clone(&self.0), request))
     }
 }

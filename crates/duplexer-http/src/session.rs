@@ -1,188 +1,80 @@
 //! Stores for state that outlives a process or a connection, each with an implementation in memory.
 //!
-//! Without a [`SessionStore`], a session ends with its process. Without an [`EventStore`], a client cannot resume a
-//! stream.
+//! Without [`SharedStores`], a session lives in one process. Without an [`EventStore`], a client cannot resume a stream.
+//! Every operation can be repeated: a caller that does not know whether an operation has happened runs it again.
 
+mod event_store;
+mod memory_cluster;
 mod memory_events;
 mod memory_sessions;
+mod nodes;
+mod session_store;
 
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::BoxError;
-use duplexer_server::{ConnectionSnapshot, Principal};
+use duplexer_server::Principal;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
-pub use memory_events::MemoryEventStore;
+pub use event_store::{
+    Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Numbering, Page, StoredEvent,
+    StreamId, StreamKey, StreamReader, Takeover, Wake,
+};
+pub use memory_cluster::MemoryCluster;
+pub use memory_events::{EventLimits, MemoryEventStore};
 pub use memory_sessions::MemorySessionStore;
+pub use nodes::{Health, NodeListener, NodeMessage, Nodes, Sent};
+pub use session_store::{
+    Admission, Admitted, Change, Created, NewRequest, Placement, Revision, SessionRecord, SessionStore,
+};
 
-/// Stores the events of streams for clients that lose their connection.
-///
-/// A stream is identified by its session and its id together, so that one session cannot read events of another.
-pub trait EventStore: Send + Sync + 'static {
-    /// Stores an event. The sequence numbers of a stream start at zero and grow by one.
-    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>>;
-
-    /// Returns the events of a stream after a sequence number, oldest first. `None` if the stream is unknown.
-    fn replay(
-        &self,
-        stream: &StreamKey,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>>;
-
-    /// Removes the events of a session that has ended.
-    fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>>;
-}
-
-impl<T: EventStore + ?Sized> EventStore for Arc<T> {
-    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
-        (**self).append(stream, event)
-    }
-
-    fn replay(
-        &self,
-        stream: &StreamKey,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
-        (**self).replay(stream, after)
-    }
-
-    fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>> {
-        (**self).forget(session)
-    }
-}
-
-/// One stream of one session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The stores that the nodes of one server share. A session belongs to no node: every node serves every message of it.
+#[derive(Clone)]
 #[non_exhaustive]
-pub struct StreamKey {
-    /// The id of the session.
-    pub session: Arc<str>,
-    /// The id of the stream.
-    pub stream: StreamId,
+pub struct SharedStores {
+    /// The sessions, and their requests in flight.
+    pub sessions: Arc<dyn SessionStore>,
+    /// The events of streams. Requests that `sessions` admits have their stream here.
+    pub events: Arc<dyn EventStore>,
+    /// The other nodes.
+    pub nodes: Arc<dyn Nodes>,
 }
 
-impl StreamKey {
-    /// Creates the key of a stream.
-    pub fn new(session: Arc<str>, stream: StreamId) -> Self {
-        Self { session, stream }
+impl SharedStores {
+    /// Creates the stores of one node.
+    pub fn new(sessions: Arc<dyn SessionStore>, events: Arc<dyn EventStore>, nodes: Arc<dyn Nodes>) -> Self {
+        Self { sessions, events, nodes }
     }
 }
 
-/// Id of a stream within its session: 128 random bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StreamId(pub u128);
+impl fmt::Debug for SharedStores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedStores").field("run", &self.nodes.run()).finish_non_exhaustive()
+    }
+}
 
-impl fmt::Display for StreamId {
+/// Digest of a session id: the id itself is a secret, and is never sent to another node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SessionDigest(pub u128);
+
+impl SessionDigest {
+    /// Returns the first 128 bits of the SHA-256 of a session id.
+    pub fn of(id: &str) -> Self {
+        let digest = Sha256::digest(id.as_bytes());
+        Self(digest.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
+    }
+}
+
+impl fmt::Display for SessionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
 }
 
-/// One stored event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StoredEvent {
-    /// The sequence number in the stream.
-    pub sequence: u64,
-    /// The message as JSON text. Empty in a priming event.
-    pub data: Bytes,
-    /// The role of the event in the stream.
-    pub kind: EventKind,
-}
-
-impl StoredEvent {
-    /// Creates an event.
-    pub fn new(sequence: u64, data: Bytes, kind: EventKind) -> Self {
-        Self { sequence, data, kind }
-    }
-}
-
-/// Role of an event in its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EventKind {
-    /// The first event, without a message: its id lets the client resume from the start.
-    Priming,
-    /// A message.
-    Message,
-    /// The last message: the response to the request of the stream.
-    Final,
-}
-
-/// Stores the state of sessions beyond one process.
-///
-/// A session has one owner at a time. A node that claims it from another raises its epoch, and the store rejects later
-/// writes of the earlier owner under the old epoch.
-pub trait SessionStore: Send + Sync + 'static {
-    /// Saves a new session, or overwrites a record that does not have a later epoch.
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>>;
-
-    /// Returns the record of a session. `None` if there is no such session. Changes nothing: neither the owner nor the
-    /// time at which the session expires.
-    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>>;
-
-    /// Makes `node` the owner of a session and returns its record. `None` if there is no such session. Raises the epoch
-    /// if the owner changes.
-    fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>>;
-
-    /// Removes a session, unless it has a later epoch.
-    fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>>;
-}
-
-impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
-        (**self).save(id, record)
-    }
-
-    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
-        (**self).load(id)
-    }
-
-    fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
-        (**self).claim(id, node)
-    }
-
-    fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>> {
-        (**self).remove(id, epoch)
-    }
-}
-
-/// Outcome of [`SessionStore::save`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SaveOutcome {
-    /// The record was written.
-    Saved,
-    /// The record was not written: another node has claimed the session since.
-    StaleEpoch,
-}
-
-/// Stored state of a session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SessionRecord {
-    /// The state of its connection.
-    pub connection: ConnectionSnapshot,
-    /// The principal that it belongs to.
-    pub principal: Option<PrincipalKey>,
-    /// The node that serves it.
-    pub owner: String,
-    /// Grows with every change of the owner.
-    pub epoch: u64,
-}
-
-impl SessionRecord {
-    /// Creates a record.
-    pub fn new(
-        connection: ConnectionSnapshot,
-        principal: Option<PrincipalKey>,
-        owner: String,
-        epoch: u64,
-    ) -> Self {
-        Self { connection, principal, owner, epoch }
+impl fmt::Debug for SessionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionDigest({self})")
     }
 }
 

@@ -23,10 +23,10 @@ mod life;
 mod limits;
 #[path = "http/mounted.rs"]
 mod mounted;
-#[path = "http/ownership.rs"]
-mod ownership;
 #[path = "http/resume.rs"]
 mod resume;
+#[path = "http/scale_out.rs"]
+mod scale_out;
 #[path = "http/security.rs"]
 mod security;
 #[path = "http/sessions.rs"]

@@ -15,7 +15,7 @@ mod function;
 mod item_table;
 mod list;
 mod name;
-mod path;
+pub(crate) mod path;
 pub mod prompt;
 pub mod resource;
 mod scope;

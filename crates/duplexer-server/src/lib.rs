@@ -43,7 +43,7 @@ pub use kernel::driver::{StdioError, run_stdio, run_stdio_with, serve, serve_std
 pub use kernel::handler::{Handler, IntoReply, Reply};
 pub use kernel::outcome::Outcome;
 pub use kernel::principal::Principal;
-pub use registry::{InitializeOverride, NotificationOptions, RunningServer, Server, StartError};
+pub use registry::{InitializeOverride, NotificationOptions, RunContext, RunningServer, Server, StartError};
 pub use schemars;
 
 #[doc(hidden)]

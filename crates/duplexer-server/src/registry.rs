@@ -1,5 +1,6 @@
 //! The registry: an immutable table of handlers, together with the identity of the server.
 
+mod background;
 pub(crate) mod capabilities;
 mod running;
 mod slot;
@@ -22,6 +23,8 @@ use crate::kernel::handler::Entry;
 use crate::middleware::Middleware;
 use duplexer_core::dispatch::BoxFuture;
 
+pub use background::RunContext;
+pub(crate) use background::WorkFn;
 pub use capabilities::NotificationOptions;
 pub(crate) use running::WeakServer;
 pub use running::{InitializeOverride, RunningServer, StartError};
@@ -107,6 +110,8 @@ pub(crate) struct Lifespan {
     pub(crate) slot: SlotId,
     pub(crate) start: StartFn,
     pub(crate) stop: Option<StopFn>,
+    /// Work beside requests, with this state.
+    pub(crate) work: Vec<WorkFn>,
 }
 
 pub(crate) type State = Arc<dyn std::any::Any + Send + Sync>;

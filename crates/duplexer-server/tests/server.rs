@@ -7,6 +7,8 @@
     reason = "helpers of tests fail like tests"
 )]
 
+#[path = "server/background.rs"]
+mod background;
 #[path = "server/common.rs"]
 mod common;
 #[path = "server/composition.rs"]

@@ -311,9 +311,10 @@ impl<'a> FrameMembers<'a> {
     }
 
     fn check_envelope(&self, too_deep: bool) -> Result<(), &'static str> {
-        let meta = self.landmarks.meta;
-        let all = [self.version, self.id, self.method, self.params, self.result, self.error, meta];
-        if all.into_iter().any(|member| member.is_repeated()) {
+        // References: copying the members would cost more than looking at them.
+        let Self { version, id, method, params, result, error, landmarks } = self;
+        let all = [version, id, method, params, result, error, &landmarks.meta];
+        if all.into_iter().any(Occurrence::is_repeated) {
             return Err("a member stands twice");
         }
         if too_deep {

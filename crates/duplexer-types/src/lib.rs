@@ -30,6 +30,7 @@ pub mod prompt;
 pub mod resource;
 pub mod roots;
 pub mod sampling;
+pub mod skill;
 pub mod subscription;
 pub mod task;
 pub mod text;

@@ -1,8 +1,8 @@
 //! The method table: every request and notification of every revision.
 //!
 //! It is the only definition of which method exists where. A row holds the sender of a method in each revision, its
-//! params and result types, and its properties. Methods that are not served by default (the tasks of 2025-11-25, the tasks
-//! extension) are in it too.
+//! params and result types, and its properties. Methods that are not served by default (the tasks of 2025-11-25, the
+//! extensions) are in it too.
 
 use crate::completion::{CompleteParams, CompleteResult};
 use crate::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
@@ -17,6 +17,9 @@ use crate::resource::{
 };
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
+use crate::skill::{
+    GetSkillParams, GetSkillResult, ListSkillsResult, ReadDirectoryParams, ReadDirectoryResult,
+};
 use crate::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
@@ -62,6 +65,9 @@ methods! {
         TasksUpdate            "tasks/update"               [ENVELOPE]       []             UpdateTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
         TasksResult            "tasks/result"               [V2025_11]       [V2025_11]     GetTaskParams             => CallToolResult                Initialized [Extension];
         TasksList              "tasks/list"                 [V2025_11]       [V2025_11]     PaginatedParams           => ListTasksResult               Initialized [Extension];
+        SkillsList             "skills/list"                [ALWAYS]         []             PaginatedParams           => ListSkillsResult              Initialized [Extension, Cacheable, Paginated];
+        SkillsGet              "skills/get"                 [ALWAYS]         []             GetSkillParams            => GetSkillResult                Initialized [Extension, Cacheable];
+        ResourcesDirectoryRead "resources/directory/read"   [ALWAYS]         []             ReadDirectoryParams       => ReadDirectoryResult           Initialized [Extension, Paginated];
     }
     notifications {
         Initialized               "notifications/initialized"                [HANDSHAKE] []            EmptyParams                     Opening     [];

@@ -4,7 +4,7 @@ use crate::model::model;
 
 model! {
     /// Parameters of a [paginated](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination) request: `tools/list`, `resources/list`,
-    /// `resources/templates/list`, `prompts/list`, `tasks/list`.
+    /// `resources/templates/list`, `prompts/list`, `skills/list`, `tasks/list`.
     ///
     /// ```
     /// use duplexer_types::page::PaginatedParams;
@@ -16,6 +16,7 @@ model! {
     #[doc(alias = "resources/list")]
     #[doc(alias = "resources/templates/list")]
     #[doc(alias = "prompts/list")]
+    #[doc(alias = "skills/list")]
     #[doc(alias = "tasks/list")]
     pub struct PaginatedParams {} optional {
         /// Cursor from the `nextCursor` of the previous page. Absent for the first page.

@@ -7,6 +7,8 @@ mod config;
 mod group;
 mod in_process;
 mod open;
+#[cfg(feature = "skills")]
+mod skills;
 
 pub use duplexer_client::*;
 
@@ -14,6 +16,9 @@ pub use config::{ConfigError, McpConfig, ServerEntry};
 pub use group::{ClientGroup, ClientGroupBuilder, GroupChanges, GroupError, Listing};
 pub use in_process::{InProcess, ServeInProcess};
 pub use open::{OpenClient, OpenError, OpenWith, Target};
+#[cfg(feature = "skills")]
+#[cfg_attr(docsrs, doc(cfg(feature = "skills")))]
+pub use skills::{LoadedSkill, SkillError, UseSkills};
 
 /// Names that most clients need: `use duplexer::client::prelude::*;`.
 pub mod prelude {
@@ -28,6 +33,8 @@ pub mod prelude {
     pub use duplexer_types::tool::{CallToolParams, CallToolResult, ToolFailed};
 
     pub use super::RestartPolicy;
+    #[cfg(feature = "skills")]
+    pub use super::UseSkills as _;
     pub use super::{
         Change, Client, ClientBuilder, ClientError, ClientGroup, ConnectError, ErrorKind, McpConfig,
         Negotiation, OpenError,

@@ -23,6 +23,9 @@ pub mod files {}
 #[doc = include_str!("../guide/prompts.md")]
 pub mod prompts {}
 
+#[doc = include_str!("../guide/skills.md")]
+pub mod skills {}
+
 #[doc = include_str!("../guide/asking.md")]
 pub mod asking {}
 

@@ -46,6 +46,7 @@
 //! | `oauth` | `oauth` | OAuth 2.1 for clients: login, refresh, step-up, machine grants, DPoP |
 //! | `keyring` | `oauth` | credentials of clients in the keyring of the platform |
 //! | `schema` | `client` | clients validate results of tools against their output schemas |
+//! | `skills` | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //! | `log` | | `log_to_stderr`, a subscriber in one line |
 //!
@@ -57,7 +58,7 @@
 //! go to standard error.
 //!
 //! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, the parts of
-//! [`client`] that need several transports (targets, groups and `mcp.json`), and `log_to_stderr`.
+//! [`client`] that need several transports (targets, groups, `mcp.json` and skills), and `log_to_stderr`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -77,7 +78,7 @@ pub use crate::log::log_to_stderr;
 #[doc(inline)]
 pub use duplexer_auth as auth;
 #[doc(inline)]
-pub use duplexer_core::{dispatch, error, shutdown_signal, transport};
+pub use duplexer_core::{dispatch, error, run, shutdown_signal, transport};
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 #[doc(inline)]
@@ -97,6 +98,10 @@ pub use duplexer_oauth as oauth;
 #[cfg_attr(docsrs, doc(cfg(feature = "otel")))]
 #[doc(inline)]
 pub use duplexer_otel as otel;
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+#[doc(inline)]
+pub use duplexer_redis as redis;
 pub use duplexer_server::prompt::Prompt;
 pub use duplexer_server::resource::{AsJson, Resource, ResourceError};
 // Its items are not ours, and would be found in our search.
@@ -111,6 +116,11 @@ pub use duplexer_server::{
 pub use duplexer_types as types;
 pub use duplexer_types::json::Json;
 
+#[cfg(feature = "skills")]
+#[cfg_attr(docsrs, doc(cfg(feature = "skills")))]
+#[doc(inline)]
+pub use duplexer_skills as skills;
+
 /// The low-level server: handlers of single methods, connections, subscriptions, sealed request state, and the drivers
 /// that transports call.
 pub mod server {
@@ -118,7 +128,7 @@ pub mod server {
         Amount, BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability,
         ClientProfile, Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride,
         IntoReply, Logger, Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport,
-        ReadError, Reply, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError,
+        ReadError, Reply, RunContext, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError,
         TypedParams, driver, request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with,
         subscriptions,
     };

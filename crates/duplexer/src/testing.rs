@@ -1,7 +1,11 @@
 //! In-process tests of a server: a client in the same process, through the real kernel.
 //!
-//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames.
+//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames. `store_laws`
+//! checks stores that several nodes share.
 
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub mod store_laws;
 mod transcript;
 
 use std::ops::Deref;

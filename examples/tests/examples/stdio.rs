@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::routing::get;
-use duplexer::client::Client;
+use duplexer::client::{Client, UseSkills};
 use duplexer::dispatch::OutboundRequest;
 use duplexer::transport::child::{ChildCommand, Stderr};
 use duplexer::types::roots::{ListRootsResult, Root};
@@ -155,4 +155,16 @@ async fn the_tested_server_serves() {
     let server = Started::new(ChildCommand::new(env!("CARGO_BIN_EXE_testing"))).await;
     assert_eq!(tool_names(&server.client).await, ["add", "clear"]);
     server.end().await;
+}
+
+#[tokio::test]
+async fn skills_offers_its_directory() {
+    let skills = Started::new(ChildCommand::new(env!("CARGO_BIN_EXE_skills"))).await;
+    let listed = skills.client.all_skills().await.unwrap();
+    let uris: Vec<_> = listed.iter().map(|skill| skill.uri.as_str()).collect();
+    assert_eq!(uris, ["skill://code-review/SKILL.md", "skill://release-notes/SKILL.md"]);
+    let notes = skills.client.load_skill(listed[1].clone()).await.unwrap();
+    assert!(notes.instructions().contains("references/style.md"));
+    assert!(!notes.read("references/style.md").await.unwrap().is_empty());
+    skills.end().await;
 }

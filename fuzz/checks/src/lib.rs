@@ -5,6 +5,7 @@
 
 mod challenge;
 mod frame;
+mod front_matter;
 mod header;
 mod meta;
 mod request_state;
@@ -12,6 +13,7 @@ mod tree;
 
 pub use challenge::challenge;
 pub use frame::frame;
+pub use front_matter::front_matter;
 pub use header::{header_value, param_headers};
 pub use meta::meta;
 pub use request_state::request_state;
@@ -20,9 +22,10 @@ pub use request_state::request_state;
 pub type Check = fn(&[u8]);
 
 /// All checks, by the name of the fuzz target and of the corpus folder.
-pub const TARGETS: [(&str, Check); 6] = [
+pub const TARGETS: [(&str, Check); 7] = [
     ("challenge", challenge),
     ("frame", frame),
+    ("front_matter", front_matter),
     ("meta", meta),
     ("header_value", header_value),
     ("param_headers", param_headers),

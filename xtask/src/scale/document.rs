@@ -9,15 +9,19 @@ const END: &str = "<!-- end -->";
 pub(super) fn renewed(document: &str, figures: &Figures) -> String {
     let mut text = document.to_owned();
     for panel in PANELS {
-        let begin = place(panel);
-        let (Some(table), Some((before, rest))) = (figures.table(panel), text.split_once(&begin)) else {
-            continue;
-        };
-        if let Some((_, after)) = rest.split_once(END) {
-            text = format!("{before}{begin}\n{table}\n\n{END}{after}");
+        let table = figures.table(panel);
+        if let Some(renewed) = table.and_then(|table| with_table(&text, &place(panel), &table)) {
+            text = renewed;
         }
     }
     text
+}
+
+/// Returns the document with this table after the marker line `begin`. `None` if it has no such marker, or no end after it.
+pub(crate) fn with_table(document: &str, begin: &str, table: &str) -> Option<String> {
+    let (before, rest) = document.split_once(begin)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{begin}\n{table}\n\n{END}{after}"))
 }
 
 /// Returns the marker line before the table of a panel.

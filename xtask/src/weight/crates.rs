@@ -37,6 +37,12 @@ const BUILDS: &[Build] = &[
         growth: Growth::Never { bar: 162 },
     },
     Build { name: "http-client", package: "duplexer", features: "http-client", growth: Growth::WithReason },
+    Build {
+        name: "http,auth,redis",
+        package: "duplexer",
+        features: "http,auth,redis",
+        growth: Growth::WithReason,
+    },
     Build { name: "otel", package: "duplexer", features: "otel", growth: Growth::WithReason },
     Build { name: "command", package: "duplexer-cli", features: "", growth: Growth::WithReason },
 ];

@@ -1,18 +1,18 @@
-//! Serves the demo over HTTP or stdio. Layers between socket and server, such as authorization, belong into `service`.
+//! Serves the demo over HTTP or stdio.
 
 use std::io::{self, IsTerminal};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use duplexer::Server;
 use duplexer::auth::{Auth, dev};
 use duplexer::prelude::run_stdio;
 use duplexer::shutdown_signal::ShutdownSignals;
-use duplexer_http::{ServeError, StreamableHttp};
 
 use super::Log;
 use super::welcome::{USER, welcome};
 use crate::arguments::{AuthChoice, DemoArguments};
 use crate::failure::{Exit, Failure, chain};
+use crate::serving::{not_listening, service};
 use crate::terminal::Terminal;
 
 /// Serves the demo until a shutdown signal.
@@ -39,7 +39,7 @@ fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Res
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(broken)?;
     runtime.block_on(async {
         let bound = service(server, address.ip())?.bind(address).await;
-        let bound = bound.map_err(|error| not_listening(address, &error))?;
+        let bound = bound.map_err(|error| not_listening(address, &error, "demo"))?;
         let mut signals = ShutdownSignals::listen().map_err(broken)?;
         let address = bound.local_addr().map_err(broken)?;
         let protection = auth.map(|AuthChoice::Dev| protection(address)).transpose()?;
@@ -62,28 +62,4 @@ fn protection(address: SocketAddr) -> Result<Auth, Failure> {
     dev::auth(&format!("http://{address}"), USER).map_err(|error| {
         Failure::usage(error.to_string()).hint("`--auth dev` is for this machine: leave out `--host`")
     })
-}
-
-/// Builds the service, reachable under the address it listens on.
-fn service(server: Server, host: IpAddr) -> Result<StreamableHttp, Failure> {
-    let service = StreamableHttp::builder(server);
-    let service = match host {
-        host if host.is_loopback() => service,
-        // The host names of this machine are not known here.
-        host if host.is_unspecified() => service.allow_any_host(),
-        IpAddr::V4(host) => service.allow_host(&host.to_string()),
-        IpAddr::V6(host) => service.allow_host(&format!("[{host}]")),
-    };
-    service.build().map_err(|error| Failure::usage(chain(&error)))
-}
-
-fn not_listening(address: SocketAddr, error: &ServeError) -> Failure {
-    match error {
-        ServeError::Bind(cause) if cause.kind() == io::ErrorKind::AddrInUse => {
-            let other = address.port().checked_add(1).unwrap_or(0);
-            Failure::new(Exit::Connect, format!("{address} is taken by another program"))
-                .hint(&format!("try `duplexer demo --port {other}`, or 0 for any that is free"))
-        }
-        other => Failure::new(Exit::Connect, format!("cannot listen on {address}: {}", chain(other))),
-    }
 }

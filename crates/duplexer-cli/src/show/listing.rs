@@ -34,14 +34,19 @@ pub(crate) fn listing(kind: Kind, entries: &[Json], details: Details, columns: O
     for entry in entries {
         let (call, about) = described(kind, entry);
         all.extend(headline(&call, name(kind, entry).unwrap_or_default().as_str(), columns));
-        let about = about.unwrap_or_default();
-        let paragraphs = about.trim_end().lines().flat_map(|line| fitting(line, columns - INDENT));
-        all.extend(paragraphs.map(|line| Text::plain(format!("{:INDENT$}{line}", "").trim_end())));
+        all.extend(paragraphs(&about.unwrap_or_default(), Some(columns)));
         if details == Details::Schemas {
             all.extend(schemas(entry));
         }
     }
     lines(all)
+}
+
+/// Formats a description behind an indent. Lines fit into `columns`, if it is given.
+pub(super) fn paragraphs(about: &str, columns: Option<usize>) -> Vec<Text> {
+    let columns = columns.map_or(usize::MAX, |columns| columns.max(INDENT + MIN_COLUMNS));
+    let lines = about.trim_end().lines().flat_map(|line| fitting(line, columns - INDENT));
+    lines.map(|line| Text::plain(format!("{:INDENT$}{line}", "").trim_end())).collect()
 }
 
 /// Returns the lines of a paragraph; one that fits keeps its spaces.

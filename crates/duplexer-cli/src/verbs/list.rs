@@ -187,7 +187,8 @@ async fn pages_of(kind: Kind, session: &Session) -> Result<Vec<Json>, Failure> {
     }
 }
 
-async fn pages<M>(session: &Session, first: impl Fn() -> Call<M>) -> Result<Vec<Json>, Failure>
+/// Requests all pages of a list.
+pub(super) async fn pages<M>(session: &Session, first: impl Fn() -> Call<M>) -> Result<Vec<Json>, Failure>
 where
     M: Request<Params = PaginatedParams> + 'static,
 {

@@ -78,7 +78,14 @@ impl SessionCache {
         let concerns = |key: &Key| match change {
             Change::Tools => key.method == Method::ToolsList,
             Change::Prompts => key.method == Method::PromptsList,
-            Change::Resources => matches!(key.method, Method::ResourcesList | Method::ResourcesTemplatesList),
+            // There is no notification of its own for skills.
+            Change::Resources => matches!(
+                key.method,
+                Method::ResourcesList
+                    | Method::ResourcesTemplatesList
+                    | Method::SkillsList
+                    | Method::SkillsGet
+            ),
             Change::Resource(uri) => key.method == Method::ResourcesRead && key.uri == *uri,
         };
         lock(&self.store).invalidate(|key| key.server == self.server && concerns(key));

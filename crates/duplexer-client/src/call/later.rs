@@ -53,6 +53,9 @@ impl<M: Request> Call<M> {
     async fn validate_own(&self, text: &str) -> Result<(), ClientError> {
         let shape = Shape::new(self.client.0.session.version);
         let params = Json::encode(&ForRevision(&self.params, shape)).map_err(CallError::Encode)?;
-        self.validate(params.as_str(), text).await
+        match self.validation(Some(&params), text)? {
+            Some(validation) => validation.await.map_err(ClientError::Validation),
+            None => Ok(()),
+        }
     }
 }

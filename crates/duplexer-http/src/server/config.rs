@@ -11,7 +11,8 @@ use duplexer_core::dispatch::OutboundHook;
 
 use super::http_sse;
 use super::security::Allowed;
-use crate::session::{EventStore, SessionStore};
+use super::session::StoreTiming;
+use crate::session::{EventStore, SharedStores};
 
 pub use builder::StreamableHttpBuilder;
 pub use error::HttpConfigError;
@@ -107,8 +108,9 @@ pub(super) struct SessionSettings {
     pub(super) calls: CallLimits,
     /// Reconnection time that is sent to clients.
     pub(super) retry: Duration,
+    pub(super) stores: StoreTiming,
     pub(super) events: Option<Arc<dyn EventStore>>,
-    pub(super) shared: Option<SharedSessions>,
+    pub(super) shared: Option<SharedStores>,
     pub(super) hook: Option<Arc<dyn OutboundHook>>,
 }
 
@@ -117,6 +119,8 @@ pub(super) struct SessionSettings {
 pub(super) struct CallLimits {
     /// Maximum number of calls in flight, and of notification handlers.
     pub(super) in_flight: usize,
+    /// Maximum number of requests to the client without a response.
+    pub(super) questions: usize,
     /// Time after which a request of the server to the client fails.
     pub(super) client_request: Option<Duration>,
     /// Time after which a call is cancelled if no client reads its stream.
@@ -127,17 +131,11 @@ impl Default for CallLimits {
     fn default() -> Self {
         Self {
             in_flight: 256,
+            questions: 256,
             client_request: Some(Duration::from_secs(10 * 60)),
             abandoned: Some(Duration::from_secs(5 * 60)),
         }
     }
-}
-
-/// The session store, and the name of this node in it.
-#[derive(Clone)]
-pub(super) struct SharedSessions {
-    pub(super) store: Arc<dyn SessionStore>,
-    pub(super) node: String,
 }
 
 impl Default for SessionSettings {
@@ -149,6 +147,7 @@ impl Default for SessionSettings {
             half_open: Duration::from_secs(60),
             calls: CallLimits::default(),
             retry: Duration::from_secs(1),
+            stores: StoreTiming::default(),
             events: None,
             shared: None,
             hook: None,
@@ -165,8 +164,9 @@ impl fmt::Debug for SessionSettings {
             .field("half_open", &self.half_open)
             .field("calls", &self.calls)
             .field("retry", &self.retry)
+            .field("stores", &self.stores)
             .field("events", &self.events.is_some())
-            .field("shared", &self.shared.as_ref().map(|shared| &shared.node))
+            .field("shared", &self.shared)
             .finish_non_exhaustive()
     }
 }
@@ -208,7 +208,9 @@ pub(super) struct Timing {
     pub(super) keep_alive: Duration,
     /// Time after which an unread stream ends.
     pub(super) unread: Duration,
-    /// Time for requests in flight to finish after the shutdown begins.
+    /// Time for which a service that shuts down still serves new requests.
+    pub(super) shutdown_notice: Duration,
+    /// Time for requests in flight to finish after that.
     pub(super) shutdown_grace: Duration,
 }
 
@@ -220,6 +222,7 @@ impl Default for Timing {
             sse_after: seconds(15),
             keep_alive: seconds(15),
             unread: seconds(60),
+            shutdown_notice: Duration::ZERO,
             shutdown_grace: seconds(10),
         }
     }

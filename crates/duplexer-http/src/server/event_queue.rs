@@ -11,9 +11,9 @@ use duplexer_types::jsonrpc::{self, Body};
 use super::sse::{self, EventId};
 
 /// Maximum number of queued events. Beyond it senders wait.
-const MAX_EVENTS: usize = 64;
+pub(super) const MAX_EVENTS: usize = 64;
 /// Maximum number of queued bytes. The last event can exceed it.
-const MAX_BYTES: usize = 64 * 1024;
+pub(super) const MAX_BYTES: usize = 64 * 1024;
 
 /// Returns whether a queue of this size accepts no further event.
 pub(super) fn is_full(events: usize, bytes: usize) -> bool {
@@ -95,12 +95,6 @@ impl EventQueue {
     pub(super) fn drain(&mut self) -> (Vec<u8>, Wakers) {
         self.events = 0;
         (std::mem::take(&mut self.bytes), self.wake_writers())
-    }
-
-    /// Discards all queued events.
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.events = 0;
     }
 
     /// Discards all queued events and forgets the reader.

@@ -15,7 +15,7 @@ use super::config::Handshake;
 use super::reply::{self, Rejection, Reply};
 use super::request::{AdmittedRequest, RequestContext};
 use super::route::{self, PostStep};
-use super::session::{self, Ending, Session, Sessions, Unavailable};
+use super::session::{self, Ending, Session, Sessions, StreamRequest};
 use duplexer_core::dispatch::Frame;
 
 /// Serves the frame of a POST.
@@ -39,17 +39,22 @@ async fn in_session(context: RequestContext, frame: Frame) -> Result<Reply, Reje
     if matches!(frame, Frame::Batch(_)) && !names_session(&context) {
         return Err(route::not_a_message(None).into());
     }
+    if let Frame::Request(id, call) = frame {
+        let admitted = session::admit_call(&context, session_id(&context)?, &id).await;
+        let (session, admitted) = admitted.map_err(|reason| reason.reply(Some(&id)))?;
+        return session::request(session, context, admitted, call).await;
+    }
     let session = find(&context).await?;
     match frame {
-        Frame::Request(id, call) => return session::request(session, context, id, call).await,
         Frame::Batch(text) if session.version().has(feature::BATCHES) => {
             return Box::pin(batch::serve(batch::Host::Session(session), context, &text)).await;
         }
-        Frame::Batch(_) => return Err(route::not_a_message(None).into()),
+        Frame::Request(..) | Frame::Batch(_) => return Err(route::not_a_message(None).into()),
         Frame::Notification(call) => Box::pin(session::notification(&session, context, call)).await?,
         Frame::Response(id, result) => {
             let _activity = session.begin_activity(context.request.permit);
-            session.settle(&id, result);
+            let settled = session.settle(&id, result).await;
+            settled.map_err(|error| reply::store_failed(None, &error))?;
         }
         Frame::ErrorWithoutId => Session::log_error_without_id(),
     }
@@ -68,13 +73,14 @@ pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
         return Err(reply::invalid_request(StatusCode::BAD_REQUEST, text).into());
     }
     let session = find(&context).await?;
-    let AdmittedRequest { permit, headers, caller, .. } = context.request;
+    let RequestContext { running, request: AdmittedRequest { permit, headers, caller, .. } } = context;
     let service = Arc::clone(permit.service());
     let activity = session.begin_activity(permit);
     let principal = caller.principal.as_deref();
+    let request = StreamRequest { service, running: &running, session, activity, principal };
     match headers.look_up(headers::LAST_EVENT_ID.lower) {
-        Values::Absent => session::open_stream(&service, &session, activity, principal).await,
-        Values::One(last) => session::resume(&service, &session, activity, principal, last).await,
+        Values::Absent => request.open().await,
+        Values::One(last) => request.resume(last).await,
         Values::Several => {
             Err(reply::invalid_request(StatusCode::BAD_REQUEST, "Bad Request: several Last-Event-ID headers")
                 .into())
@@ -85,6 +91,7 @@ pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
 /// Serves a DELETE: ends a session.
 pub(super) async fn delete(context: RequestContext) -> Result<Reply, Rejection> {
     let session = find(&context).await?;
+    session.delete().await.map_err(|error| reply::store_failed(None, &error))?;
     Sessions::end(context.service(), &session, Ending::Terminated);
     Ok(reply::empty(StatusCode::OK))
 }
@@ -93,22 +100,19 @@ fn names_session(context: &RequestContext) -> bool {
     context.request.headers.look_up(headers::SESSION_ID.lower) != Values::Absent
 }
 
-/// Returns the session that a request names, if it belongs to the caller.
+/// Returns the session that a message names, if it belongs to the caller.
 async fn find(context: &RequestContext) -> Result<Arc<Session>, Rejection> {
-    let refused = |status, text: &'static str| Rejection::new(reply::invalid_request(status, text));
-    let named = match context.request.headers.look_up(headers::SESSION_ID.lower) {
-        Values::Absent => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: Missing session ID")),
-        Values::Several => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: several session IDs")),
-        Values::One(named) => std::str::from_utf8(named).unwrap_or_default(),
-    };
-    let principal = context.request.caller.principal.as_ref();
-    match session::find(context.service(), &context.running, named, principal).await {
-        Ok(Some(session)) => Ok(session),
-        Ok(None) => Err(refused(StatusCode::NOT_FOUND, session::NOT_FOUND)),
-        Err(Unavailable::Full) => Err(reply::too_many_sessions(None).into()),
-        Err(Unavailable::Store) => {
-            Err(reply::unavailable(None, "Sessions cannot be looked up at the moment").into())
-        }
+    let admitted = session::admit(context, session_id(context)?, None).await;
+    admitted.map_err(|reason| reason.reply(None).into())
+}
+
+/// Returns the id of the session that a message names.
+fn session_id(context: &RequestContext) -> Result<&str, Rejection> {
+    let refused = |text| reply::invalid_request(StatusCode::BAD_REQUEST, text).into();
+    match context.request.headers.look_up(headers::SESSION_ID.lower) {
+        Values::Absent => Err(refused("Bad Request: Missing session ID")),
+        Values::Several => Err(refused("Bad Request: several session IDs")),
+        Values::One(named) => Ok(std::str::from_utf8(named).unwrap_or_default()),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The two form one duplex transport (`transport`), which core serves like any other, in either era. `session` is its
 //! life cycle. What the messages mean is not known here.
 
+mod forward;
 mod paths;
 mod session;
 mod transport;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use bytestring::ByteString;
 use duplexer_core::error::BoxError;
+use duplexer_core::run::RunId;
 use duplexer_core::transport::{HeaderSource, Headers, Incoming, IncomingMessage, TransportContext};
 use duplexer_server::Principal;
 use duplexer_types::jsonrpc;
@@ -24,8 +26,10 @@ use super::request::AdmittedRequest;
 use super::request_body;
 use super::request_headers::RequestHeaders;
 use super::service_state::RequestPermit;
+use super::session::Stores;
 use super::sse;
 
+pub(super) use forward::receive;
 pub(super) use paths::{End, InvalidPath, Paths};
 pub(super) use session::SseSessions;
 pub(super) use transport::SseSessionBody;
@@ -65,10 +69,14 @@ where
 {
     let service = Arc::clone(request.permit.service());
     let body = request_body::read_bytes(body, &service.config).await?;
-    let id = session_id(query)?;
+    let link = Link::read(query)?;
     let AdmittedRequest { permit, headers, caller, .. } = request.start().await?.request;
-    let session = SseSessions::find(&service, id, caller.principal.as_deref()).ok_or_else(unknown_session)?;
-    let posted = Posted { headers, _permit: permit };
+    if let Some(stores) = service.stores.as_ref().filter(|stores| link.is_elsewhere(stores)) {
+        return forward::send(stores, &link, caller.principal.as_deref(), &body).await;
+    }
+    let principal = caller.principal.as_deref();
+    let session = SseSessions::find(&service, link.key, principal).ok_or_else(unknown_session)?;
+    let posted = Posted { headers: Some(headers), _permit: permit };
     let (incoming, reply) = incoming_message(posted, caller.principal, &body);
     session.deliver(&service, incoming).await?;
     Ok(reply)
@@ -93,25 +101,49 @@ fn incoming_message(posted: Posted, sender: Option<Arc<Principal>>, body: &Bytes
 
 /// A message of a POST. It holds its permit until it has been handled, not only until the POST is answered.
 struct Posted {
-    headers: Arc<RequestHeaders>,
+    /// `None` if another node has received the message.
+    headers: Option<Arc<RequestHeaders>>,
     _permit: RequestPermit,
 }
 
 impl HeaderSource for Posted {
     fn values<'a>(&'a self, name: &str, each: &mut dyn FnMut(&'a str)) {
-        self.headers.values(name, each);
+        if let Some(headers) = &self.headers {
+            headers.values(name, each);
+        }
     }
 }
 
-/// Returns the id of the session that a message belongs to.
-fn session_id(query: Option<&str>) -> Result<u128, Rejection> {
-    let pairs = query.unwrap_or_default().split('&');
-    let mut named = pairs.filter_map(|pair| pair.strip_prefix("session_id="));
-    let refused = |text| Rejection::new(reply::text(StatusCode::BAD_REQUEST, text));
-    match (named.next(), named.next()) {
-        (None | Some(""), _) => Err(refused("session_id is required")),
-        (Some(id), None) => sse::bits(id).ok_or_else(|| refused("Invalid session ID")),
-        (Some(_), Some(_)) => Err(refused("Invalid session ID")),
+/// The session that a message belongs to.
+struct Link {
+    key: u128,
+    /// The run that serves it, if there are shared stores.
+    run: Option<RunId>,
+}
+
+impl Link {
+    fn read(query: Option<&str>) -> Result<Self, Rejection> {
+        let pairs = query.unwrap_or_default().split('&');
+        let mut named = pairs.filter_map(|pair| pair.strip_prefix("session_id="));
+        let refused = |text| Rejection::new(reply::text(StatusCode::BAD_REQUEST, text));
+        match (named.next(), named.next()) {
+            (None | Some(""), _) => Err(refused("session_id is required")),
+            (Some(name), None) => Self::parse(name).ok_or_else(|| refused("Invalid session ID")),
+            (Some(_), Some(_)) => Err(refused("Invalid session ID")),
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let Some((run, id)) = name.split_once('.') else {
+            return Some(Self { key: sse::bits(name)?, run: None });
+        };
+        sse::bits(id)?;
+        let run = if run.len() == 16 { run.parse().ok()? } else { return None };
+        Some(Self { key: session::link_key(name)?, run: Some(run) })
+    }
+
+    fn is_elsewhere(&self, stores: &Stores) -> bool {
+        stores.shared().is_some() && self.run.is_some_and(|run| run != stores.run())
     }
 }
 

@@ -1,6 +1,7 @@
 //! HTTP responses that are complete from the start.
 
 use bytes::Bytes;
+use duplexer_core::error::StoreError;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, RequestId};
 use http::header::{
@@ -114,9 +115,25 @@ pub(super) fn unavailable(id: Option<&RequestId>, message: &'static str) -> Repl
     reply
 }
 
+/// Error text for a store that is unavailable.
+pub(super) const STORE_UNAVAILABLE: &str = "The store of sessions is unavailable";
+
+/// Returns the response to a message that needs a store which has failed. It is never 404: the session can exist.
+pub(super) fn store_failed(id: Option<&RequestId>, error: &StoreError) -> Reply {
+    if error.is_temporary() {
+        return unavailable(id, STORE_UNAVAILABLE);
+    }
+    rpc_error(StatusCode::INTERNAL_SERVER_ERROR, id, &ErrorObject::internal())
+}
+
 /// Returns the response at the limit of requests in flight.
 pub(super) fn overloaded() -> Reply {
     unavailable(None, "Too many requests in flight")
+}
+
+/// Returns the response to a request that arrives after the shutdown has begun.
+pub(super) fn shutting_down() -> Reply {
+    unavailable(None, "The server is shutting down")
 }
 
 /// Returns the response at the limit of open sessions.

@@ -29,7 +29,9 @@ impl AdmittedRequest {
     ) -> Result<Self, Rejection> {
         let mut caller = Caller::default();
         caller.principal = parts.extensions.remove::<Arc<Principal>>();
-        let permit = service.admit(caller.principal.as_deref()).ok_or_else(reply::overloaded)?;
+        let is_closing = service.closing.is_cancelled();
+        let refused = || if is_closing { reply::shutting_down() } else { reply::overloaded() };
+        let permit = service.admit(caller.principal.as_deref()).ok_or_else(refused)?;
         Ok(Self { permit, headers: Arc::new(RequestHeaders::new(parts.headers, routing)), accepts, caller })
     }
 

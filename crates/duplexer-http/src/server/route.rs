@@ -3,6 +3,7 @@
 //! The order is: host and origin, then the head, then the body. The head is handled before there is a future, which
 //! keeps the future small. What a message means is not known here.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -28,11 +29,11 @@ use super::service_state::ServiceState;
 use super::{cors, envelope, handshake, http_sse, request_body};
 use duplexer_core::dispatch::Frame;
 
-/// Serves one HTTP request.
+/// Serves one HTTP request. The future has the output of the service, because wrapping it in another future would copy it.
 pub(super) fn handle<B>(
     service: Arc<ServiceState>,
     request: Request<B>,
-) -> impl Future<Output = Reply> + Send + use<B>
+) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<B>
 where
     B: Body + Send + 'static,
     B::Data: Send,
@@ -46,7 +47,7 @@ where
             Step::Post(claimed, request, body) => post(claimed, request, body).await,
             Step::Boxed(future) => future.await,
         };
-        finish.apply(result.unwrap_or_else(|rejection| *rejection))
+        Ok(finish.apply(result.unwrap_or_else(|rejection| *rejection)))
     }
 }
 

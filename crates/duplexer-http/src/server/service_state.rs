@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
@@ -19,9 +19,10 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use self::lifespan::Lifespan;
-use super::config::{Config, Limits};
+use super::config::{Config, Limits, Timing};
 use super::http_sse::SseSessions;
-use super::session::Sessions;
+use super::session::{Inbox, Sessions, Stores};
+use crate::session::{Health, SharedStores};
 
 pub(super) use lifespan::StartFailed;
 pub(super) use share::Share;
@@ -39,9 +40,13 @@ pub(super) struct ServiceState {
     pub(super) streams: StreamWatch,
     pub(super) sessions: Sessions,
     pub(super) sse_sessions: SseSessions,
+    /// The stores of sessions and events, if there are any.
+    pub(super) stores: Option<Arc<Stores>>,
     /// Tasks that no request awaits: requests of sessions whose client has left, and the teardown of sessions.
     pub(super) tasks: TaskTracker,
-    /// Raised when the shutdown begins. Long-lived requests then finish.
+    /// Raised when the shutdown begins: other nodes serve the clients of this one.
+    pub(super) leaving: Cancellation,
+    /// Raised when new requests are rejected. Long-lived requests then finish.
     pub(super) closing: Cancellation,
     /// Raised when the shutdown grace has ended. Requests in flight are then aborted.
     pub(super) abort: Cancellation,
@@ -49,6 +54,7 @@ pub(super) struct ServiceState {
     load: Load,
     pub(super) shares: Shares,
     ended: Mutex<Ended>,
+    inbox: OnceLock<Arc<Inbox>>,
 }
 
 /// Whether the shutdown has run.
@@ -68,19 +74,35 @@ struct Load {
 }
 
 impl ServiceState {
-    pub(super) fn new(server: Server, config: Config) -> Self {
+    /// Creates the state of a service, which receives the messages of other nodes from now on.
+    pub(super) fn start(server: Server, config: Config) -> Arc<Self> {
+        let service = Arc::new(Self::new(server, config));
+        if let Some(shared) = &service.config.sessions.shared {
+            let inbox = Arc::new(Inbox::new(Arc::downgrade(&service)));
+            let listener = Arc::downgrade(&inbox);
+            let _ = service.inbox.set(inbox);
+            shared.nodes.receive(listener);
+        }
+        service
+    }
+
+    fn new(server: Server, config: Config) -> Self {
+        let tasks = TaskTracker::new();
         Self {
+            stores: Stores::new(&config.sessions, &tasks),
             streams: StreamWatch::new(config.timing.unread),
             sessions: Sessions::default(),
             sse_sessions: SseSessions::default(),
-            tasks: TaskTracker::new(),
+            tasks,
             config,
+            leaving: Cancellation::new(),
             closing: Cancellation::new(),
             abort: Cancellation::new(),
             lifespan: Lifespan::new(server),
             load: Load::default(),
             shares: Shares::default(),
             ended: Mutex::new(Ended::No),
+            inbox: OnceLock::new(),
         }
     }
 
@@ -125,13 +147,20 @@ impl ServiceState {
 
     /// Shuts the service down; `cut` ends the grace. The teardown runs once.
     pub(super) async fn shutdown_until(self: &Arc<Self>, cut: impl Future<Output = ()>) {
+        self.leaving.cancel();
+        let mut cut = std::pin::pin!(cut);
+        let Timing { shutdown_notice: notice, shutdown_grace: grace, .. } = self.config.timing;
+        let is_cut = !notice.is_zero() && timeout(notice, cut.as_mut()).await.is_ok();
         let start = Instant::now();
         self.closing.cancel();
-        self.sessions.close_standalone();
-        let grace = self.config.timing.shutdown_grace;
+        // Readers follow kept streams at other nodes, which needs no end of the stream here.
+        if self.config.sessions.shared.is_none() {
+            self.sessions.close_standalone();
+        }
         let is_idle = tokio::select! {
-            idle = timeout(grace, self.idle()) => idle.is_ok(),
-            () = cut => false,
+            idle = timeout(grace, self.idle()), if !is_cut => idle.is_ok(),
+            () = cut, if !is_cut => false,
+            else => false,
         };
         let budget = grace.saturating_add(TEARDOWN_BUDGET);
         if !is_idle {
@@ -144,7 +173,22 @@ impl ServiceState {
         if first {
             Sessions::end_all(self, budget.saturating_sub(start.elapsed())).await;
             self.lifespan.end(budget.saturating_sub(start.elapsed())).await;
+            if let Some(shared) = &self.config.sessions.shared {
+                let _ = timeout(ABORT_TIMEOUT, shared.nodes.leave()).await;
+            }
         }
+    }
+
+    /// Returns whether connections are accepted during the shutdown: while the balancer learns of it, and where other
+    /// nodes serve what is refused here.
+    pub(super) fn accepts_until_the_end(&self) -> bool {
+        self.config.sessions.shared.is_some() || !self.config.timing.shutdown_notice.is_zero()
+    }
+
+    /// Returns whether a balancer can send requests.
+    pub(super) fn is_ready(&self) -> bool {
+        let is_connected = |shared: &SharedStores| shared.nodes.health() != Health::Disconnected;
+        !self.leaving.is_cancelled() && self.config.sessions.shared.as_ref().is_none_or(is_connected)
     }
 }
 

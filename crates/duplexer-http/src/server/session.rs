@@ -3,44 +3,49 @@
 //! `table` holds all sessions and ends them. `call` serves a request, whose handler sends through `channel` on a
 //! `stream`. `sse_body` is the response body that reads the stream, and `resume` finds the stream again.
 
+mod admission;
 mod call;
 mod call_count;
 mod channel;
 mod detached;
 mod initialize;
-mod ownership;
 mod resume;
+mod routing;
 mod sse_body;
 mod store;
+mod stores;
 mod stream;
 mod table;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use bytestring::ByteString;
 use duplexer_core::dispatch::CallTable;
-use duplexer_core::error::CallError;
+use duplexer_server::subscriptions::ChangeDelivery;
 use duplexer_server::{Caller, Connection, Principal};
-use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use self::call_count::CallCount;
+use self::admission::SharedSession;
+use self::call_count::CallCounts;
 use self::channel::{ConnectionChannel, ListChange};
 use self::stream::Stream;
 use super::config::CallLimits;
+use super::event_queue::{EventSink, WhenFull};
 use super::reply::Reply;
 use super::service_state::{RequestPermit, ServiceState, lock};
-use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
+use crate::session::{PrincipalKey, StreamId, StreamKey};
 
+pub(super) use admission::{admit, admit_call};
 pub(super) use call::{notification, request, request_in_batch};
 pub(super) use initialize::initialize;
-pub(super) use ownership::{Unavailable, find};
-pub(super) use resume::{open_stream, resume};
+pub(super) use resume::StreamRequest;
+pub(super) use routing::Inbox;
 pub(super) use sse_body::SseBody;
+pub(super) use store::StoreTiming;
+pub(super) use stores::Stores;
 pub(super) use table::{Ending, SessionPermit, Sessions};
 
 /// Error text for a session that does not exist or belongs to another principal.
@@ -53,13 +58,13 @@ pub(super) struct Session {
     connection: Arc<Connection>,
     correlation: CallTable,
     limits: CallLimits,
-    /// Number of calls in flight.
-    calls: CallCount,
-    /// Number of notification handlers that run.
-    notifications: CallCount,
+    counts: CallCounts,
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
     usage: Mutex<SessionUsage>,
+    stores: Option<Arc<Stores>>,
+    /// Set if there are shared stores.
+    shared: OnceLock<Box<SharedSession>>,
 }
 
 #[derive(Default)]
@@ -72,14 +77,12 @@ struct Streams {
     list_changes: Vec<(ListChange, Vec<u8>)>,
 }
 
-/// Activity of a session, and its stored record.
+/// Activity of a session.
 struct SessionUsage {
     /// Number of exchanges in flight.
     active: usize,
     /// Time since which there are none.
     idle_since: Instant,
-    /// The record as it was last stored, if there is a session store.
-    record: Option<SessionRecord>,
 }
 
 impl Session {
@@ -97,11 +100,12 @@ impl Session {
             connection: connection(Arc::clone(&channel))?,
             correlation: CallTable::new(service.config.sessions.hook.clone()),
             limits: service.config.sessions.calls,
-            calls: CallCount::default(),
-            notifications: CallCount::default(),
+            counts: CallCounts::default(),
             principal,
             streams: Mutex::default(),
-            usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now(), record: None }),
+            usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now() }),
+            stores: service.stores.clone(),
+            shared: OnceLock::new(),
         });
         channel.set_session(&session);
         Some(session)
@@ -122,11 +126,6 @@ impl Session {
         self.connection.version()
     }
 
-    /// Completes a request of the server with the client's response.
-    pub(super) fn settle(&self, id: &RequestId, result: Result<ByteString, CallError>) {
-        self.correlation.settle(id, result);
-    }
-
     pub(super) fn log_error_without_id() {
         tracing::debug!("the client reports an error without an id");
     }
@@ -137,15 +136,20 @@ impl Session {
         Arc::new(ActivityGuard { session: Arc::clone(self), _permit: permit })
     }
 
-    /// Creates a stream. It is persistent if there is an event store.
-    fn new_stream(&self, service: &ServiceState) -> Arc<Stream> {
-        let persistent = service.config.sessions.events.as_ref().and_then(|store| Some((store, random()?)));
-        let Some((store, bits)) = persistent else { return Stream::ephemeral() };
-        let key = StreamKey::new(Arc::clone(&self.id), StreamId(bits));
-        Stream::persistent(key, Arc::clone(store), service.tasks.clone())
+    /// Returns the stores, if other nodes use them too.
+    fn shared_stores(&self) -> Option<&Arc<Stores>> {
+        self.stores.as_ref().filter(|stores| stores.shared().is_some())
     }
 
-    /// Makes a persistent stream resumable until it is over.
+    /// Creates the stream of a request. Its events are stored if there is an event store.
+    fn new_stream(&self, id: Option<StreamId>) -> Arc<Stream> {
+        match (&self.stores, id) {
+            (Some(stores), Some(id)) => Stream::kept(stores, StreamKey::new(Arc::clone(&self.id), id)),
+            _ => Stream::ephemeral(),
+        }
+    }
+
+    /// Makes a kept stream resumable until it is over.
     fn register_stream(&self, stream: &Arc<Stream>) {
         if let Some(id) = stream.id() {
             let mut streams = lock(&self.streams);
@@ -162,6 +166,21 @@ impl Session {
 
     fn standalone(&self) -> Option<Arc<Stream>> {
         lock(&self.streams).standalone.clone()
+    }
+
+    /// Returns the kept stream for messages outside a request, created if necessary.
+    fn standalone_writer(&self, stores: &Arc<Stores>) -> Arc<Stream> {
+        let mut streams = lock(&self.streams);
+        let current = streams.standalone.as_ref().filter(|stream| stream.has_receiver());
+        if let Some(stream) = current {
+            return Arc::clone(stream);
+        }
+        let stream = Stream::kept(stores, StreamKey::new(Arc::clone(&self.id), StreamId::STANDALONE));
+        for (_, json) in streams.list_changes.drain(..) {
+            let _ = stream.offer(&json, WhenFull::Exceed);
+        }
+        streams.standalone = Some(Arc::clone(&stream));
+        stream
     }
 
     /// Returns the standalone stream if it can deliver a message. Otherwise keeps the message, in place of an earlier one
@@ -201,6 +220,11 @@ pub(super) fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller
     caller.session_id = Some(Arc::clone(id));
     caller.principal = principal;
     caller
+}
+
+/// Returns how changes get to the client of a session: with shared stores, the node that its client reads at stores them.
+fn change_delivery(service: &ServiceState) -> ChangeDelivery {
+    if service.config.sessions.shared.is_some() { ChangeDelivery::Pulled } else { ChangeDelivery::Pushed }
 }
 
 const SESSION_ID: http::HeaderName = http::HeaderName::from_static(duplexer_types::headers::SESSION_ID.lower);

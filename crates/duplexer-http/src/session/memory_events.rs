@@ -1,128 +1,296 @@
-//! Bounded event store in memory. It evicts the oldest events: of the session that exceeds its limit, or else of all
-//! sessions.
+//! Bounded event store in memory: for one process, and as a model for distributed stores.
 
+mod log;
+
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::ready;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
+use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::BoxError;
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use duplexer_types::jsonrpc::RequestId;
+use tokio::time::Instant;
 
-use super::{EventStore, StoredEvent, StreamId, StreamKey};
+use self::log::{Log, Written};
+use super::{
+    Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Page, StoredEvent, StreamId,
+    StreamKey, Wake,
+};
 use crate::server::lock;
 
-/// Estimated memory of an event besides its message.
-const EVENT_OVERHEAD: usize = 128;
+/// Time for which a stream that has ended is kept, and for which one is whose last event was received.
+const ENDED: Duration = Duration::from_secs(5 * 60);
+const RECEIVED: Duration = Duration::from_secs(60);
+/// Time for which nothing is written to a session that has ended.
+pub(super) const TOMBSTONE: Duration = Duration::from_secs(10 * 60);
 
 /// Event store in memory. A client that resumes late receives only the newest events.
 pub struct MemoryEventStore {
-    kept: Mutex<Kept>,
-    limits: Limits,
+    state: Mutex<State>,
+    limits: EventLimits,
+    requests: OnceLock<Weak<dyn EndedRequests>>,
 }
 
-#[derive(Clone, Copy)]
-struct Limits {
-    session: usize,
-    all: usize,
+/// Learns which requests have had their last event.
+pub(super) trait EndedRequests: Send + Sync {
+    fn ended(&self, session: &str, request: &RequestId, run: RunId);
+}
+
+/// Limits of a [`MemoryEventStore`]. At the limit of a stream its oldest events are evicted; at the limit of a session,
+/// or of the store, the oldest streams that have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventLimits {
+    /// Bytes of one stream. Default: 1 MiB.
+    pub stream_bytes: usize,
+    /// Events of one stream. Default: 1000.
+    pub stream_events: usize,
+    /// Bytes of one session. Default: 4 MiB.
+    pub session_bytes: usize,
+    /// Streams of one session, besides those in flight. Default: 256.
+    pub session_streams: usize,
+    /// Bytes of all sessions. Default: 256 MiB.
+    pub total_bytes: usize,
+}
+
+impl Default for EventLimits {
+    fn default() -> Self {
+        const MIB: usize = 1024 * 1024;
+        Self {
+            stream_bytes: MIB,
+            stream_events: 1000,
+            session_bytes: 4 * MIB,
+            session_streams: 256,
+            total_bytes: 256 * MIB,
+        }
+    }
 }
 
 #[derive(Default)]
-struct Kept {
+struct State {
     sessions: HashMap<Arc<str>, Session>,
-    /// Session of every event, oldest first. Entries of forgotten sessions remain until they are evicted.
-    order: VecDeque<Arc<str>>,
-    events: usize,
+    /// Streams that have ended, oldest first. Some are gone.
+    ended: VecDeque<(Instant, StreamKey)>,
+    /// Sessions that have ended, oldest first.
+    tombstones: VecDeque<(Instant, Arc<str>)>,
+    forgotten: HashMap<Arc<str>, usize>,
     bytes: usize,
 }
 
 #[derive(Default)]
 struct Session {
-    streams: HashMap<StreamId, VecDeque<StoredEvent>>,
-    /// Stream of every event, oldest first.
-    order: VecDeque<StreamId>,
+    streams: HashMap<StreamId, Log>,
     bytes: usize,
 }
 
-impl Session {
-    /// Evicts the oldest event. Returns the number of freed bytes.
-    fn evict(&mut self) -> usize {
-        let Some(stream) = self.order.pop_front() else { return 0 };
-        let Some(events) = self.streams.get_mut(&stream) else { return 0 };
-        let freed = events.pop_front().map_or(0, |event| size(&event));
-        if events.is_empty() {
-            self.streams.remove(&stream);
-        }
-        self.bytes -= freed;
-        freed
-    }
-}
-
-fn size(event: &StoredEvent) -> usize {
-    event.data.len() + EVENT_OVERHEAD
-}
-
 impl MemoryEventStore {
-    /// Creates a store with 1 MiB per session and 256 MiB in total.
+    /// Creates a store with default limits.
     pub fn new() -> Self {
-        Self::with_limits(1024 * 1024, 256 * 1024 * 1024)
+        Self::with_limits(EventLimits::default())
     }
 
-    /// Creates a store with these limits in bytes, per session and in total. One event is always kept.
-    pub fn with_limits(session: usize, all: usize) -> Self {
-        Self { kept: Mutex::default(), limits: Limits { session, all } }
+    /// Creates a store with other limits.
+    pub fn with_limits(limits: EventLimits) -> Self {
+        Self { state: Mutex::default(), limits, requests: OnceLock::new() }
     }
 
-    fn keep(&self, key: &StreamKey, event: StoredEvent) {
-        let mut kept = lock(&self.kept);
-        let kept = &mut *kept;
-        let added = size(&event);
-        let session = kept.sessions.entry(Arc::clone(&key.session)).or_default();
-        session.streams.entry(key.stream).or_default().push_back(event);
-        session.order.push_back(key.stream);
-        session.bytes += added;
-        kept.bytes += added;
-        kept.events += 1;
-        kept.order.push_back(Arc::clone(&key.session));
-        while session.bytes > self.limits.session && session.order.len() > 1 {
-            kept.bytes -= session.evict();
-            kept.events -= 1;
+    /// Tells `requests` of every request that has had its last event.
+    pub(super) fn set_requests(&self, requests: Weak<dyn EndedRequests>) {
+        let _ = self.requests.set(requests);
+    }
+
+    fn write(&self, key: &StreamKey, batch: &Batch<'_>) -> Result<Appended, StoreError> {
+        if batch.events.is_empty() {
+            return self.open(key, batch.writer, batch.request);
         }
-        while kept.bytes > self.limits.all && kept.order.len() > 1 {
-            let Some(oldest) = kept.order.pop_front() else { break };
-            kept.evict_from(&oldest);
+        let mut state = lock(&self.state);
+        state.expire();
+        let Some(log) = state.log(key) else { return Ok(Appended::Unknown) };
+        let before = log.bytes();
+        let written = log.write(batch, &self.limits);
+        let (after, reader) = (log.bytes(), log.reader().map(|reader| reader.run));
+        let (request, changed) = (log.request().cloned(), log.changed());
+        let last = match written {
+            Written::UpTo(last) => last,
+            Written::Full => return Ok(Appended::Full),
+            Written::Closed => return Ok(Appended::Closed),
+        };
+        let has_ended = log.has_ended();
+        state.account(key, before, after);
+        if has_ended && batch.events.last().is_some_and(|event| event.kind == EventKind::Final) {
+            state.note_end(key);
         }
-        // Without this, entries of events that were evicted or forgotten with their session would accumulate.
-        if kept.order.len() > 2 * kept.events + 64 {
-            kept.compact();
+        state.evict(key, &self.limits);
+        drop(state);
+        changed.notify_waiters();
+        if has_ended {
+            self.tell_end(key, request.as_ref(), batch.writer);
         }
+        Ok(Appended::UpTo { last, reader })
+    }
+
+    pub(super) fn open(
+        &self,
+        key: &StreamKey,
+        writer: RunId,
+        request: Option<&RequestId>,
+    ) -> Result<Appended, StoreError> {
+        let mut state = lock(&self.state);
+        state.expire();
+        if state.forgotten.contains_key(&key.session) {
+            return Ok(Appended::Closed);
+        }
+        if state.bytes >= self.limits.total_bytes && state.ended.is_empty() {
+            return Err(StoreError::Full);
+        }
+        let session = state.sessions.entry(Arc::clone(&key.session)).or_default();
+        let opened = match session.streams.entry(key.stream) {
+            Entry::Vacant(entry) => {
+                entry.insert(Log::of_request(writer, request.cloned()));
+                Appended::UpTo { last: 0, reader: Some(writer) }
+            }
+            Entry::Occupied(entry) => entry.get().opened_by(writer),
+        };
+        state.evict(key, &self.limits);
+        Ok(opened)
+    }
+
+    fn tell_end(&self, key: &StreamKey, request: Option<&RequestId>, writer: RunId) {
+        if let (Some(requests), Some(request)) = (self.requests.get().and_then(Weak::upgrade), request) {
+            requests.ended(&key.session, request, writer);
+        }
+    }
+
+    fn end(&self, key: &StreamKey, writer: RunId, last: &Bytes) -> Concluded {
+        let mut state = lock(&self.state);
+        state.expire();
+        let Some(log) = state.log(key) else { return Concluded::Unknown };
+        let before = log.bytes();
+        if !log.conclude(writer, StoredEvent::new(last.clone(), EventKind::Final)) {
+            return Concluded::Already;
+        }
+        let (after, request, changed) = (log.bytes(), log.request().cloned(), log.changed());
+        state.account(key, before, after);
+        state.note_end(key);
+        drop(state);
+        changed.notify_waiters();
+        self.tell_end(key, request.as_ref(), writer);
+        Concluded::Ended
+    }
+
+    fn take_reader(&self, key: &StreamKey, attach: Attach) -> Attached {
+        let mut state = lock(&self.state);
+        state.expire();
+        if key.stream == StreamId::STANDALONE && !state.forgotten.contains_key(&key.session) {
+            let session = state.sessions.entry(Arc::clone(&key.session)).or_default();
+            session.streams.entry(key.stream).or_insert_with(Log::standalone);
+        }
+        let Some(log) = state.log(key) else { return Attached::Unknown };
+        let (attached, changed) = (log.attach(attach), log.changed());
+        drop(state);
+        changed.notify_waiters();
+        attached
+    }
+
+    /// Removes the stream of a writer, if it has had no events.
+    pub(super) fn remove_unused(&self, key: &StreamKey, writer: RunId) {
+        let mut state = lock(&self.state);
+        if state.log(key).is_some_and(|log| log.is_unused_by(writer)) {
+            state.drop_stream(key);
+        }
+    }
+
+    /// Removes a session. Nothing is written under its id for some time.
+    pub(super) fn remove(&self, session: &str) {
+        let mut state = lock(&self.state);
+        state.expire();
+        let id = match state.sessions.remove_entry(session) {
+            Some((id, gone)) => {
+                state.bytes -= gone.bytes;
+                for log in gone.streams.values() {
+                    log.changed().notify_waiters();
+                }
+                id
+            }
+            None => session.into(),
+        };
+        *state.forgotten.entry(Arc::clone(&id)).or_default() += 1;
+        state.tombstones.push_back((Instant::now() + TOMBSTONE, id));
     }
 }
 
-impl Kept {
-    fn evict_from(&mut self, session: &Arc<str>) {
-        let Some(oldest) = self.sessions.get_mut(session) else { return };
-        self.bytes -= oldest.evict();
-        self.events -= 1;
-        if oldest.order.is_empty() {
-            self.sessions.remove(session);
-        }
+impl State {
+    fn log(&mut self, key: &StreamKey) -> Option<&mut Log> {
+        let log = self.sessions.get_mut(&key.session)?.streams.get_mut(&key.stream)?;
+        (!log.has_expired()).then_some(log)
     }
 
-    /// Rebuilds `order` with one entry per event that exists.
-    fn compact(&mut self) {
-        let mut left: HashMap<&Arc<str>, usize> =
-            self.sessions.iter().map(|(id, session)| (id, session.order.len())).collect();
-        let mut order = VecDeque::new();
-        for session in self.order.iter().rev() {
-            if let Some(count) = left.get_mut(session)
-                && *count > 0
-            {
-                *count -= 1;
-                order.push_front(Arc::clone(session));
+    /// Removes what has expired.
+    fn expire(&mut self) {
+        let now = Instant::now();
+        while self.ended.front().is_some_and(|(due, _)| *due <= now) {
+            self.evict_ended();
+        }
+        while self.tombstones.front().is_some_and(|(due, _)| *due <= now) {
+            let Some((_, session)) = self.tombstones.pop_front() else { return };
+            if let Entry::Occupied(mut count) = self.forgotten.entry(session) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
             }
         }
-        self.order = order;
+    }
+
+    fn account(&mut self, key: &StreamKey, before: usize, after: usize) {
+        self.bytes = self.bytes + after - before;
+        if let Some(session) = self.sessions.get_mut(&key.session) {
+            session.bytes = session.bytes + after - before;
+        }
+    }
+
+    fn note_end(&mut self, key: &StreamKey) {
+        self.ended.push_back((Instant::now() + ENDED, key.clone()));
+    }
+
+    /// Evicts streams that have ended until the limits hold: of the session, then of all sessions.
+    fn evict(&mut self, key: &StreamKey, limits: &EventLimits) {
+        while let Some(session) = self.sessions.get(&key.session)
+            && (session.bytes > limits.session_bytes || session.streams.len() > limits.session_streams)
+        {
+            let own = |(_, ended): &(Instant, StreamKey)| {
+                ended.session == key.session && ended.stream != key.stream
+            };
+            let Some(index) = self.ended.iter().position(own) else { break };
+            if let Some((_, oldest)) = self.ended.remove(index) {
+                self.drop_stream(&oldest);
+            }
+        }
+        while self.bytes > limits.total_bytes && self.ended.len() > 1 {
+            self.evict_ended();
+        }
+    }
+
+    fn evict_ended(&mut self) {
+        if let Some((_, oldest)) = self.ended.pop_front() {
+            self.drop_stream(&oldest);
+        }
+    }
+
+    fn drop_stream(&mut self, key: &StreamKey) {
+        let Some(session) = self.sessions.get_mut(&key.session) else { return };
+        if let Some(log) = session.streams.remove(&key.stream) {
+            session.bytes -= log.bytes();
+            self.bytes -= log.bytes();
+        }
+        if session.streams.is_empty() {
+            self.sessions.remove(&key.session);
+        }
     }
 }
 
@@ -134,90 +302,72 @@ impl Default for MemoryEventStore {
 
 impl fmt::Debug for MemoryEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryEventStore").finish_non_exhaustive()
+        f.debug_struct("MemoryEventStore").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
 impl EventStore for MemoryEventStore {
-    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
-        self.keep(stream, event);
-        Box::pin(ready(Ok(())))
+    fn append<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        batch: Batch<'a>,
+    ) -> BoxFuture<'a, Result<Appended, StoreError>> {
+        Box::pin(ready(self.write(stream, &batch)))
     }
 
-    fn replay(
-        &self,
-        stream: &StreamKey,
+    fn read<'a>(
+        &'a self,
+        stream: &'a StreamKey,
         after: u64,
-    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
-        let kept = lock(&self.kept);
-        let events =
-            kept.sessions.get(&stream.session).and_then(|session| session.streams.get(&stream.stream));
-        let later =
-            events.map(|events| events.iter().filter(|event| event.sequence > after).cloned().collect());
-        drop(kept);
-        Box::pin(ready(Ok(later)))
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Option<Page>, StoreError>> {
+        let page = lock(&self.state).log(stream).map(|log| log.page(after, at_most));
+        Box::pin(ready(Ok(page)))
     }
 
-    fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>> {
-        let mut kept = lock(&self.kept);
-        if let Some(gone) = kept.sessions.remove(session) {
-            kept.bytes -= gone.bytes;
-            kept.events -= gone.order.len();
+    fn attach<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        attach: Attach,
+    ) -> BoxFuture<'a, Result<Attached, StoreError>> {
+        Box::pin(ready(Ok(self.take_reader(stream, attach))))
+    }
+
+    fn detach<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        reader: u64,
+        received: u64,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        if let Some(log) = lock(&self.state).log(stream) {
+            log.detach(reader, received);
         }
         Box::pin(ready(Ok(())))
+    }
+
+    fn conclude<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        writer: RunId,
+        last: &'a Bytes,
+    ) -> BoxFuture<'a, Result<Concluded, StoreError>> {
+        Box::pin(ready(Ok(self.end(stream, writer, last))))
+    }
+
+    fn forget<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.remove(session);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn watch(&self, stream: &StreamKey) -> Wake {
+        let changed = lock(&self.state).log(stream).map(|log| log.changed().notified_owned());
+        Wake::new(async {
+            if let Some(changed) = changed {
+                changed.await;
+            }
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::super::EventKind;
-    use super::*;
-
-    fn key(session: &str, stream: u128) -> StreamKey {
-        StreamKey::new(session.into(), StreamId(stream))
-    }
-
-    fn event(sequence: u64, size: usize) -> StoredEvent {
-        StoredEvent::new(sequence, Bytes::from(vec![b'x'; size]), EventKind::Message)
-    }
-
-    async fn numbers(store: &MemoryEventStore, key: &StreamKey, after: u64) -> Option<Vec<u64>> {
-        let events = store.replay(key, after).await.unwrap();
-        events.map(|events| events.iter().map(|event| event.sequence).collect())
-    }
-
-    /// HTTPL-18, P-LEG-16: only later events, only of this stream, only in this session.
-    #[tokio::test]
-    async fn events_are_kept_by_session_and_stream() {
-        let store = MemoryEventStore::new();
-        for sequence in 0..4 {
-            store.append(&key("a", 1), event(sequence, 1)).await.unwrap();
-        }
-        store.append(&key("a", 2), event(0, 1)).await.unwrap();
-        assert_eq!(numbers(&store, &key("a", 1), 1).await, Some(vec![2, 3]));
-        assert_eq!(numbers(&store, &key("a", 1), 9).await, Some(vec![]));
-        assert_eq!(numbers(&store, &key("b", 1), 0).await, None);
-        store.forget("a").await.unwrap();
-        assert_eq!(numbers(&store, &key("a", 1), 0).await, None);
-    }
-
-    #[tokio::test]
-    async fn the_oldest_go_first_and_a_loud_session_only_harms_itself() {
-        let store = MemoryEventStore::with_limits(3 * (1000 + EVENT_OVERHEAD), 5 * (1000 + EVENT_OVERHEAD));
-        store.append(&key("quiet", 1), event(0, 1000)).await.unwrap();
-        store.append(&key("quiet", 1), event(1, 1000)).await.unwrap();
-        for sequence in 0..100 {
-            store.append(&key("loud", 1), event(sequence, 1000)).await.unwrap();
-        }
-        assert_eq!(numbers(&store, &key("loud", 1), 0).await, Some(vec![97, 98, 99]));
-        assert_eq!(numbers(&store, &key("quiet", 1), 0).await, Some(vec![1]));
-        assert!(store.kept.lock().unwrap().order.len() < 100, "what is gone is not named for ever");
-        for session in 0..5 {
-            store.append(&key(&session.to_string(), 1), event(0, 1000)).await.unwrap();
-        }
-        assert_eq!(numbers(&store, &key("quiet", 1), 0).await, None);
-        assert_eq!(store.kept.lock().unwrap().bytes, 5 * (1000 + EVENT_OVERHEAD));
-    }
-}
+mod tests;

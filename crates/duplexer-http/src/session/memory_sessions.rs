@@ -1,54 +1,216 @@
-//! Session store in memory, for several services of one process.
+//! Session store in memory, for several services of one process, and as a model for distributed stores.
 
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::future::ready;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::BoxError;
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use duplexer_types::jsonrpc::RequestId;
 use tokio::time::Instant;
 
-use super::{SaveOutcome, SessionRecord, SessionStore};
+use super::memory_events::{EndedRequests, TOMBSTONE};
+use super::{
+    Admission, Admitted, Appended, Change, Created, MemoryEventStore, Placement, Revision, SessionRecord,
+    SessionStore, StreamKey,
+};
 use crate::server::lock;
 
-/// Session store in memory, so that one service can claim the sessions of another: for tests, and as a model for
-/// distributed stores.
+/// Requests in flight of one session.
+const MAX_IN_FLIGHT: usize = 256;
+/// Sessions, including those that were deleted a short time ago.
+const MAX_SESSIONS: usize = 100_000;
+/// Idle time of a session whose client has not confirmed the handshake.
+const HALF_OPEN: Duration = Duration::from_secs(60);
+
+/// Session store in memory: for tests, and as a model for distributed stores.
 pub struct MemorySessionStore {
     sessions: Mutex<Sessions>,
+    events: Arc<MemoryEventStore>,
     idle: Duration,
 }
 
 struct Sessions {
-    kept: HashMap<String, Kept>,
+    known: HashMap<Arc<str>, Known>,
     /// Time of the last sweep of expired sessions.
     swept: Instant,
 }
 
-struct Kept {
+enum Known {
+    Open(Box<Open>),
+    /// Deleted. Nothing is written under the id until then. The requests that were in flight are kept, so that a
+    /// repetition of the deletion returns them too.
+    Deleted(Instant, Vec<Placement>),
+}
+
+struct Open {
+    id: Arc<str>,
     record: SessionRecord,
-    last_read: Instant,
+    revision: Revision,
+    in_flight: HashMap<RequestId, Placement>,
+    expires: Instant,
+}
+
+impl Known {
+    fn has_expired(&self, now: Instant) -> bool {
+        match self {
+            Self::Open(open) => open.expires <= now,
+            Self::Deleted(until, _) => *until <= now,
+        }
+    }
 }
 
 impl MemorySessionStore {
-    /// Creates a store that removes sessions which have not been claimed or saved for `idle`.
-    pub fn new(idle: Duration) -> Self {
-        let sessions = Sessions { kept: HashMap::new(), swept: Instant::now() };
-        Self { sessions: Mutex::new(sessions), idle }
+    /// Creates a store that removes sessions which have not been used for `idle`, with the events of their streams.
+    pub fn new(idle: Duration, events: Arc<MemoryEventStore>) -> Arc<Self> {
+        let sessions = Sessions { known: HashMap::new(), swept: Instant::now() };
+        let store = Arc::new(Self { sessions: Mutex::new(sessions), events, idle });
+        let requests = Arc::downgrade(&store);
+        store.events.set_requests(requests);
+        store
     }
 
     /// Returns the sessions, without this one if it has expired. The others are swept at intervals.
     fn living(&self, id: &str) -> MutexGuard<'_, Sessions> {
         let mut sessions = lock(&self.sessions);
-        let is_over = |kept: &Kept| kept.last_read.elapsed() >= self.idle;
-        if sessions.swept.elapsed() >= self.idle / 8 {
-            sessions.swept = Instant::now();
-            sessions.kept.retain(|_, kept| !is_over(kept));
-        } else if sessions.kept.get(id).is_some_and(is_over) {
-            sessions.kept.remove(id);
+        let now = Instant::now();
+        if now.duration_since(sessions.swept) >= self.idle / 8 {
+            sessions.swept = now;
+            sessions.known.retain(|id, known| !self.drops(id, known, now));
+        } else if sessions.known.get(id).is_some_and(|known| self.drops(id, known, now)) {
+            sessions.known.remove(id);
         }
         sessions
+    }
+
+    /// Returns whether an entry has expired, and removes the events of an expired session.
+    fn drops(&self, id: &str, known: &Known, now: Instant) -> bool {
+        let has_expired = known.has_expired(now);
+        if has_expired && matches!(known, Known::Open(_)) {
+            self.events.remove(id);
+        }
+        has_expired
+    }
+
+    fn renew(&self, open: &mut Open) {
+        let idle = if open.record.connection.initialized { self.idle } else { self.idle.min(HALF_OPEN) };
+        open.expires = Instant::now() + idle;
+    }
+
+    fn put(&self, id: &str, record: &SessionRecord) -> Result<Created, StoreError> {
+        let mut sessions = self.living(id);
+        let full = sessions.known.len() >= MAX_SESSIONS;
+        let id: Arc<str> = id.into();
+        match sessions.known.entry(Arc::clone(&id)) {
+            Entry::Occupied(entry) => {
+                let is_same = matches!(entry.get(), Known::Open(open) if open.record == *record);
+                Ok(if is_same { Created::New } else { Created::Exists })
+            }
+            Entry::Vacant(_) if full => Err(StoreError::Full),
+            Entry::Vacant(entry) => {
+                let mut open = Open {
+                    id,
+                    record: record.clone(),
+                    revision: Revision(1),
+                    in_flight: HashMap::new(),
+                    expires: Instant::now(),
+                };
+                self.renew(&mut open);
+                entry.insert(Known::Open(Box::new(open)));
+                Ok(Created::New)
+            }
+        }
+    }
+
+    fn enter(&self, id: &str, admission: &Admission<'_>) -> Result<Admitted, StoreError> {
+        let mut sessions = self.living(id);
+        let Some(open) = sessions.open(id) else { return Ok(Admitted::Unknown) };
+        if open.record.principal.as_ref() != admission.principal {
+            return Ok(Admitted::Unknown);
+        }
+        if let Some(request) = &admission.request {
+            let placement = Placement { run: request.run, stream: request.stream };
+            match open.in_flight.get(request.id) {
+                Some(known) if *known != placement => return Ok(Admitted::InFlight),
+                None if open.in_flight.len() >= MAX_IN_FLIGHT => return Ok(Admitted::TooMany),
+                _ => {}
+            }
+            if let Some(stream) = request.stream {
+                let key = StreamKey::new(Arc::clone(&open.id), stream);
+                if self.events.open(&key, request.run, Some(request.id))? == Appended::Closed {
+                    return Ok(Admitted::InFlight);
+                }
+            }
+            open.in_flight.insert(request.id.clone(), placement);
+        }
+        self.renew(open);
+        Ok(if admission.known == Some(open.revision) {
+            Admitted::Current
+        } else {
+            Admitted::Record(Box::new(open.record.clone()), open.revision)
+        })
+    }
+
+    fn change(&self, id: &str, changes: &[Change]) -> Option<Revision> {
+        let mut sessions = self.living(id);
+        let open = sessions.open(id)?;
+        let mut is_changed = false;
+        for change in changes {
+            is_changed |= change.apply(&mut open.record.connection);
+        }
+        if is_changed {
+            open.revision.0 += 1;
+        }
+        self.renew(open);
+        Some(open.revision)
+    }
+
+    /// Removes a request from those in flight, if its placement is the one that is meant.
+    fn remove_request(
+        &self,
+        id: &str,
+        request: &RequestId,
+        is_this: impl FnOnce(&Placement) -> bool,
+    ) -> bool {
+        let mut sessions = self.living(id);
+        let Some(open) = sessions.open(id) else { return false };
+        let is_removed = open.in_flight.get(request).is_some_and(is_this);
+        if is_removed {
+            open.in_flight.remove(request);
+        }
+        is_removed
+    }
+
+    fn remove(&self, id: &str) -> Vec<Placement> {
+        let mut sessions = self.living(id);
+        let Some(known) = sessions.known.get_mut(id) else { return Vec::new() };
+        if let Known::Open(open) = known {
+            let placements = open.in_flight.values().copied().collect();
+            *known = Known::Deleted(Instant::now() + TOMBSTONE, placements);
+            self.events.remove(id);
+        }
+        match known {
+            Known::Deleted(_, placements) => placements.clone(),
+            Known::Open(_) => Vec::new(),
+        }
+    }
+}
+
+impl Sessions {
+    fn open(&mut self, id: &str) -> Option<&mut Open> {
+        match self.known.get_mut(id)? {
+            Known::Open(open) => Some(open),
+            Known::Deleted(..) => None,
+        }
+    }
+}
+
+impl EndedRequests for MemorySessionStore {
+    fn ended(&self, session: &str, request: &RequestId, run: RunId) {
+        self.remove_request(session, request, |placement| placement.run == run);
     }
 }
 
@@ -59,86 +221,65 @@ impl fmt::Debug for MemorySessionStore {
 }
 
 impl SessionStore for MemorySessionStore {
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
-        let mut sessions = self.living(id);
-        let saved = match sessions.kept.get(id) {
-            Some(kept) if kept.record.epoch > record.epoch => SaveOutcome::StaleEpoch,
-            _ => {
-                sessions.kept.insert(id.to_owned(), Kept { record, last_read: Instant::now() });
-                SaveOutcome::Saved
-            }
-        };
-        Box::pin(ready(Ok(saved)))
+    fn create<'a>(
+        &'a self,
+        id: &'a str,
+        record: &'a SessionRecord,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        Box::pin(ready(self.put(id, record)))
     }
 
-    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
-        let record = self.living(id).kept.get(id).map(|kept| kept.record.clone());
-        Box::pin(ready(Ok(record)))
+    fn admit<'a>(
+        &'a self,
+        id: &'a str,
+        admission: Admission<'a>,
+    ) -> BoxFuture<'a, Result<Admitted, StoreError>> {
+        Box::pin(ready(self.enter(id, &admission)))
     }
 
-    fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
-        let mut sessions = self.living(id);
-        let claimed = sessions.kept.get_mut(id).map(|kept| {
-            kept.last_read = Instant::now();
-            if kept.record.owner != node {
-                node.clone_into(&mut kept.record.owner);
-                kept.record.epoch += 1;
-            }
-            kept.record.clone()
-        });
-        Box::pin(ready(Ok(claimed)))
+    fn update<'a>(
+        &'a self,
+        id: &'a str,
+        changes: &'a [Change],
+    ) -> BoxFuture<'a, Result<Option<Revision>, StoreError>> {
+        Box::pin(ready(Ok(self.change(id, changes))))
     }
 
-    fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>> {
-        let mut sessions = self.living(id);
-        if sessions.kept.get(id).is_some_and(|kept| kept.record.epoch <= epoch) {
-            sessions.kept.remove(id);
+    fn locate<'a>(
+        &'a self,
+        id: &'a str,
+        request: &'a RequestId,
+    ) -> BoxFuture<'a, Result<Option<Placement>, StoreError>> {
+        let placement = self.living(id).open(id).and_then(|open| open.in_flight.get(request).copied());
+        Box::pin(ready(Ok(placement)))
+    }
+
+    fn release<'a>(
+        &'a self,
+        id: &'a str,
+        request: &'a RequestId,
+        placement: Placement,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let is_removed = self.remove_request(id, request, |known| *known == placement);
+        if let Some(stream) = placement.stream.filter(|_| is_removed) {
+            self.events.remove_unused(&StreamKey::new(id.into(), stream), placement.run);
         }
         Box::pin(ready(Ok(())))
+    }
+
+    fn touch<'a>(&'a self, ids: &'a [Arc<str>]) -> BoxFuture<'a, Result<(), StoreError>> {
+        for id in ids {
+            if let Some(open) = self.living(id).open(id) {
+                self.renew(open);
+            }
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Placement>, StoreError>> {
+        Box::pin(ready(Ok(self.remove(id))))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use duplexer_core::dispatch::NoChannel;
-    use duplexer_server::{Caller, ConnectionSnapshot, Server};
-    use std::sync::Arc;
-
-    use super::*;
-
-    fn record(owner: &str, epoch: u64) -> SessionRecord {
-        let text = r#"{"version":"2025-11-25","initialize":null,"initialized":true,"log_level":"info","subscriptions":[]}"#;
-        SessionRecord::new(serde_json::from_str(text).unwrap(), None, owner.into(), epoch)
-    }
-
-    /// One owner at a time: writes of an earlier owner are rejected.
-    #[tokio::test(start_paused = true)]
-    async fn a_session_has_one_owner() {
-        let store = MemorySessionStore::new(Duration::from_secs(60));
-        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::Saved);
-        assert_eq!(store.claim("s", "a").await.unwrap().unwrap().epoch, 1);
-        assert_eq!(store.load("s").await.unwrap().unwrap().owner, "a");
-        let claimed = store.claim("s", "b").await.unwrap().unwrap();
-        assert_eq!((claimed.owner.as_str(), claimed.epoch), ("b", 2));
-        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::StaleEpoch);
-        store.remove("s", 1).await.unwrap();
-        assert!(store.claim("s", "b").await.unwrap().is_some());
-        store.remove("s", 2).await.unwrap();
-        assert!(store.claim("s", "b").await.unwrap().is_none());
-        let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
-        let remembered: ConnectionSnapshot = claimed.connection;
-        assert!(remembered.restore(&running, Arc::new(NoChannel), Caller::default()).is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_idle_session_is_forgotten() {
-        let store = MemorySessionStore::new(Duration::from_secs(60));
-        store.save("s", record("a", 1)).await.unwrap();
-        tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(store.claim("s", "a").await.unwrap().is_some());
-        tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(store.load("s").await.unwrap().is_some());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(store.claim("s", "a").await.unwrap().is_none());
-    }
-}
+mod tests;

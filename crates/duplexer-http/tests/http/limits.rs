@@ -83,6 +83,18 @@ async fn an_abandoned_call_is_answered_for_a_late_reader() {
     assert!(text.contains("Request cancelled: no client has read its stream"), "{text}");
 }
 
+/// A session has a limited number of requests to its client; further ones fail at once, and a slot is free afterwards.
+#[tokio::test(start_paused = true)]
+async fn requests_to_the_client_are_limited() {
+    let (service, _) = mounted(|builder| builder.max_client_requests_per_session(2));
+    let session = open(&service, None).await;
+    for id in 1..4 {
+        let text = text_of(ask(&service, &call_in(&session, id, "questions"), None).await.into_body()).await;
+        assert_eq!(text.matches("\"method\":\"roots/list\"").count(), 2, "{text}");
+        assert!(text.contains("Too many requests to the client in this session"), "{text}");
+    }
+}
+
 /// Hardening 2: a request of the server to the client fails after ten minutes.
 #[tokio::test(start_paused = true)]
 async fn a_question_without_an_answer_ends() {

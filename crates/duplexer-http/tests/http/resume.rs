@@ -4,13 +4,14 @@ use std::future::{pending, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::BoxError;
-use duplexer_http::{EventStore, MemoryEventStore, StoredEvent, StreamKey};
+use duplexer_core::error::StoreError;
+use duplexer_http::MemoryEventStore;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::support::{Client, SentEvent, Site, Wire};
+use crate::support::{
+    Client, Events, Hooked, Operation, Post, SentEvent, Site, Wire, ask, call_in, mounted, open, progress_in,
+};
 
 async fn site() -> Site {
     Site::with(|builder| builder.event_store(MemoryEventStore::new())).await
@@ -125,41 +126,22 @@ async fn a_handler_lets_its_client_go() {
     assert_eq!(events.last().unwrap().json()["result"]["content"][0]["text"], "Closing");
 }
 
-/// Stores events only while the gate is open.
-struct Gated {
-    inner: MemoryEventStore,
-    gate: Semaphore,
-}
-
-impl EventStore for Gated {
-    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
-        let stored = self.inner.append(stream, event);
-        Box::pin(async move {
-            self.gate.acquire().await?.forget();
-            stored.await
-        })
-    }
-
-    fn replay(
-        &self,
-        stream: &StreamKey,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
-        self.inner.replay(stream, after)
-    }
-
-    fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>> {
-        self.inner.forget(session)
-    }
-}
-
 /// HTTPL-21, hardening, other defects 3: a closed stream ends after the events so far, also those that the store has not
 /// confirmed; later ones wait for the client that resumes it.
 #[tokio::test]
 async fn a_closed_stream_ends_after_the_events_on_their_way_to_the_store() {
-    let store = Arc::new(Gated { inner: MemoryEventStore::new(), gate: Semaphore::new(1) });
-    let shared = Arc::clone(&store);
-    let site = Site::with(|builder| builder.event_store(shared)).await;
+    let gate = Arc::new(Semaphore::new(1));
+    let held = Arc::clone(&gate);
+    let store = Hooked::new(move |operation| {
+        let gate = Arc::clone(&held);
+        Box::pin(async move {
+            if operation == Operation::Append {
+                gate.acquire().await.unwrap().forget();
+            }
+            Ok(())
+        })
+    });
+    let site = Site::with(|builder| builder.event_store(store)).await;
     let client = Client::open(&site).await;
     let mut stream = client.stream(1, "let go").await;
     let opening = stream.event().await.unwrap();
@@ -167,7 +149,7 @@ async fn a_closed_stream_ends_after_the_events_on_their_way_to_the_store() {
     site.stage.until(&site.stage.sent, 1).await;
     site.stage.go.notify_one();
     site.stage.until(&site.stage.ended, 1).await;
-    store.gate.add_permits(10);
+    gate.add_permits(10);
     let events = rest(&mut stream).await;
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(events[0].json()["params"]["progress"], json!(1));
@@ -244,63 +226,37 @@ async fn without_a_store_nothing_is_taken_up() {
     assert_eq!(kept.post(&client.get().header("last-event-id", "x")).await.status, 404);
 }
 
-/// Fails, hangs or panics, from a certain operation on.
-struct Bad {
-    how: How,
-    after: usize,
-    seen: AtomicUsize,
-    inner: MemoryEventStore,
-}
-
+/// How a store fails.
 #[derive(Clone, Copy)]
 enum How {
     Fails,
+    Unavailable,
     Hangs,
     Panics,
 }
 
-impl Bad {
-    fn is_sound(&self) -> bool {
-        self.seen.fetch_add(1, Ordering::SeqCst) < self.after
-    }
-
-    fn fail<T: Send + 'static>(&self) -> BoxFuture<'static, Result<T, BoxError>> {
-        match self.how {
-            How::Fails => Box::pin(ready(Err("no".into()))),
+/// Returns a store of which some operations, from one on, fail.
+fn bad_store(how: How, failing: std::ops::Range<usize>) -> Arc<Hooked> {
+    let seen = AtomicUsize::new(0);
+    Hooked::new(move |_| {
+        if !failing.contains(&seen.fetch_add(1, Ordering::SeqCst)) {
+            return Box::pin(ready(Ok(())));
+        }
+        match how {
+            How::Fails => Box::pin(ready(Err(StoreError::Failed("no".into())))),
+            How::Unavailable => Box::pin(ready(Err(StoreError::Unavailable("no".into())))),
             How::Hangs => Box::pin(pending()),
             How::Panics => panic!("a store that fails badly"),
         }
-    }
-}
-
-impl EventStore for Bad {
-    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
-        if self.is_sound() { self.inner.append(stream, event) } else { self.fail() }
-    }
-
-    fn replay(
-        &self,
-        stream: &StreamKey,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
-        if self.is_sound() { self.inner.replay(stream, after) } else { self.fail() }
-    }
-
-    fn forget(&self, _: &str) -> BoxFuture<'_, Result<(), BoxError>> {
-        self.fail()
-    }
-}
-
-async fn with_bad_store(how: How, after: usize) -> Site {
-    let store = Bad { how, after, seen: AtomicUsize::new(0), inner: MemoryEventStore::new() };
-    Site::with(|builder| builder.event_store(store)).await
+    })
 }
 
 /// HTTPL-19: a store that fails when a stream starts fails the request; nothing of it is left.
 #[tokio::test]
 async fn a_store_that_fails_costs_one_request() {
     for how in [How::Fails, How::Panics] {
-        let site = with_bad_store(how, 0).await;
+        let store = bad_store(how, 0..usize::MAX);
+        let site = Site::with(|builder| builder.event_store(store)).await;
         let client = Client::open(&site).await;
         for _ in 0..2 {
             let reply = client.call(1, "echo").await;
@@ -312,56 +268,100 @@ async fn a_store_that_fails_costs_one_request() {
     }
 }
 
-/// After a later failure of the store the stream cannot be resumed, but no event is lost.
-#[tokio::test]
-async fn a_store_that_fails_later_loses_nothing_that_is_read() {
-    for how in [How::Fails, How::Panics] {
-        let site = with_bad_store(how, 2).await;
-        let client = Client::open(&site).await;
-        let mut stream = client.stream(1, "tell").await;
-        let events = rest(&mut stream).await;
-        assert_eq!(events.len(), 5, "{events:?}");
-        let with_id: Vec<_> = events.iter().map(|event| event.id.is_some()).collect();
-        assert_eq!(with_id, [true, true, false, false, false]);
-        let reply = site.post(&client.get().header("last-event-id", events[0].id.as_deref().unwrap())).await;
-        assert_eq!(reply.status, 500);
+/// SCL-34, SCL-45: no event is shown before it is stored. If the store fails for longer than operations are tried, the
+/// body ends, and the client that comes back misses nothing.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_for_some_time_loses_nothing() {
+    for how in [How::Fails, How::Unavailable, How::Hangs, How::Panics] {
+        // The stream is opened, and its first batch is written again and again.
+        let (service, _) = mounted(|builder| builder.event_store(bad_store(how, 1..12)));
+        let session = open(&service, None).await;
+        let mut body = Events::of(ask(&service, &progress_in(&session, 1, "tell"), None).await);
+        let priming = body.next().await.unwrap();
+        let mut seen = Vec::new();
+        let mut last = priming.id.unwrap();
+        while let Some(event) = body.next().await {
+            last.clone_from(event.id.as_ref().expect("every event has an id"));
+            seen.push(event.json());
+        }
+        while seen.len() < 4 {
+            let mut get = call_in(&session, 1, "tell").method("GET").header("last-event-id", &last);
+            get.body.clear();
+            let reply = ask(&service, &get, None).await;
+            if reply.status() != 200 {
+                assert!([500, 503].contains(&reply.status().as_u16()));
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                continue;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            let mut body = Events::of(reply);
+            while let Some(event) = body.next().await {
+                last = event.id.clone().unwrap();
+                seen.extend((!event.data.is_empty()).then(|| event.json()));
+            }
+        }
+        let progress: Vec<_> = seen.iter().map(|event| event["params"]["progress"].clone()).collect();
+        assert_eq!(progress, [json!(1), json!(2), json!(3), json!(null)]);
     }
 }
 
-/// A store that hangs delays a stream by one timeout.
+/// SCL-63: no request waits longer than the patience for a store that hangs, and then not at all.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_hangs_is_not_waited_for() {
-    use duplexer_http::StreamableHttp;
-    use tower_service::Service;
-
-    let stage = Arc::default();
-    let store = Bad { how: How::Hangs, after: 1, seen: AtomicUsize::new(0), inner: MemoryEventStore::new() };
-    let service = StreamableHttp::builder(crate::support::server(&stage)).event_store(store).build().unwrap();
-    let ask = async |post: &crate::support::Post| {
-        let mut request =
-            http::Request::builder().method(post.method).uri("/mcp").header("host", "localhost");
-        for (name, value) in &post.headers {
-            request = request.header(name, value);
-        }
-        let request = request.body(crate::support::Text::new(&post.body)).unwrap();
-        service.clone().call(request).await.unwrap()
-    };
-    let opened = ask(&Client::handshake("2025-11-25")).await;
-    let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-    let call = |id: i64| {
-        let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "echo"}});
-        crate::support::Post::body(body.to_string()).header("mcp-session-id", &session)
-    };
+    let (service, _) = mounted(|builder| builder.event_store(bad_store(How::Hangs, 0..usize::MAX)));
+    let session = open(&service, None).await;
     let start = tokio::time::Instant::now();
-    let mut body = ask(&call(1)).await.into_body();
-    let mut text = Vec::new();
-    while let Some(frame) =
-        std::future::poll_fn(|cx| http_body::Body::poll_frame(std::pin::Pin::new(&mut body), cx)).await
-    {
-        text.extend_from_slice(frame.unwrap().data_ref().unwrap());
-    }
-    assert!(String::from_utf8(text).unwrap().contains("\"result\""));
+    let reply = ask(&service, &call_in(&session, 1, "echo"), None).await;
+    assert_eq!((reply.status().as_u16(), &reply.headers()["retry-after"]), (503, &"1".parse().unwrap()));
     assert_eq!(start.elapsed().as_secs(), 5);
-    assert_eq!(ask(&call(2)).await.status(), 500, "where a stream cannot begin, the request is refused");
-    assert_eq!(start.elapsed().as_secs(), 10);
+    let (start, mut calls) = (tokio::time::Instant::now(), tokio::task::JoinSet::new());
+    for id in 2..100 {
+        let (service, call) = (service.clone(), call_in(&session, id, "echo"));
+        calls.spawn(async move { (ask(&service, &call, None).await.status().as_u16(), start.elapsed()) });
+    }
+    let calls = calls.join_all().await;
+    assert!(calls.iter().all(|(status, _)| *status == 503));
+    let waited = calls.iter().filter(|(_, elapsed)| !elapsed.is_zero()).count();
+    assert!(waited <= 1, "one attempt per 250 ms: {waited}");
+    let start = tokio::time::Instant::now();
+    assert_eq!(ask(&service, &Post::tool("echo"), None).await.status(), 200);
+    assert_eq!(start.elapsed().as_secs(), 0, "the envelope era needs no store");
+}
+
+/// SCL-36: many notifications cost few operations of the store.
+#[tokio::test]
+async fn notifications_are_stored_in_batches() {
+    let appends = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&appends);
+    let store = Hooked::new(move |operation| {
+        counted.fetch_add(usize::from(operation == Operation::Append), Ordering::SeqCst);
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            Ok(())
+        })
+    });
+    let (service, _) = mounted(|builder| builder.event_store(store));
+    let session = open(&service, None).await;
+    let mut body = Events::of(ask(&service, &progress_in(&session, 1, "tell much"), None).await);
+    for step in 1..=1000 {
+        assert_eq!(body.message().await.unwrap()["params"]["progress"], json!(step));
+    }
+    assert!(body.message().await.unwrap()["result"].is_object());
+    assert!(appends.load(Ordering::SeqCst) <= 40, "{appends:?}");
+}
+
+/// SCL-40: a client that does not read holds up no handler. It gets the newest events later.
+#[tokio::test]
+async fn a_slow_reader_of_a_kept_stream_holds_up_no_handler() {
+    let (service, stage) = mounted(|builder| builder.event_store(MemoryEventStore::new()));
+    let session = open(&service, None).await;
+    let body = ask(&service, &progress_in(&session, 1, "tell much"), None).await;
+    stage.until(&stage.ended, 1).await;
+    let mut body = Events::of(body);
+    let mut steps = Vec::new();
+    while let Some(message) = body.message().await {
+        steps.extend(message["params"]["progress"].as_u64());
+    }
+    assert_eq!(steps.last(), Some(&1000));
+    assert!(steps.len() >= 999 && steps.is_sorted(), "{}", steps.len());
 }

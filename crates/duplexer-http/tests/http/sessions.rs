@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use duplexer_http::{Handshake, MemorySessionStore, Responses, StreamableHttp, StreamableHttpBuilder};
+use duplexer_http::{Handshake, Responses, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::Principal;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -398,23 +398,6 @@ async fn a_session_belongs_to_its_principal() {
     let anonymous = open(&service, None).await;
     assert_eq!(ask(&service, &echo(&anonymous), own.as_ref()).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(ask(&service, &echo(&anonymous), None).await.status(), StatusCode::OK);
-}
-
-/// MGR-07 at another node: another principal cannot claim the session either.
-#[tokio::test]
-async fn a_session_is_taken_over_for_its_principal_only() {
-    let store = Arc::new(MemorySessionStore::new(Duration::from_secs(60)));
-    let node = |name: &'static str| {
-        let store: Arc<MemorySessionStore> = Arc::clone(&store);
-        mounted(|builder| builder.session_store(store, name)).0
-    };
-    let (a, b) = (node("a"), node("b"));
-    let (own, other) = (Arc::new(Principal::new("a")), Arc::new(Principal::new("b")));
-    let session = open(&a, Some(&own)).await;
-    for stranger in [None, Some(&other)] {
-        assert_eq!(ask(&b, &echo(&session), stranger).await.status(), StatusCode::NOT_FOUND);
-    }
-    assert_eq!(ask(&b, &echo(&session), Some(&own)).await.status(), StatusCode::OK);
 }
 
 /// P-AUS-15: the standalone stream ends with the token it was opened with; the session does not.

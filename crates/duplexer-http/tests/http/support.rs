@@ -11,9 +11,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use duplexer_core::dispatch::{CallOptions, OutboundRequest};
-use duplexer_core::error::{CallError, McpError};
-use duplexer_http::{HttpServer, StreamableHttp, StreamableHttpBuilder};
+use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest};
+use duplexer_core::error::{CallError, McpError, StoreError};
+use duplexer_core::run::RunId;
+use duplexer_http::{
+    Appended, Attach, Attached, Batch, Concluded, EventStore, HttpServer, MemoryEventStore, Page, StreamKey,
+    StreamableHttp, StreamableHttpBuilder, Wake,
+};
 use duplexer_server::{Context, Principal, Server};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
@@ -113,6 +117,11 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 cx.progress(step).total(3.0).await;
             }
         }
+        "tell much" => {
+            for step in 1..=1000 {
+                cx.progress(step).await;
+            }
+        }
         "tell then wait" => {
             cx.progress(1.0).await;
             stage.go.notified().await;
@@ -166,6 +175,19 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 Ok(roots) => format!("{} roots", roots.roots.len()),
                 Err(error) => error.to_string(),
             }));
+        }
+        "question with progress" => {
+            let heard = Arc::clone(&stage);
+            let options = CallOptions::new().on_progress(move |_| heard.count(&heard.sent));
+            let asked = cx.request::<methods::RootsList>(&EmptyParams::new(), options).await;
+            return Ok(CallToolResult::text(format!("{} roots", asked.map_or(0, |asked| asked.roots.len()))));
+        }
+        "questions" => {
+            let options = || CallOptions::new().timeout(Duration::from_secs(1));
+            let params = EmptyParams::new();
+            let ask = || cx.request::<methods::RootsList>(&params, options());
+            let (_, _, third) = tokio::join!(ask(), ask(), ask());
+            return Ok(CallToolResult::text(third.err().map_or_else(String::new, |error| error.to_string())));
         }
         "question aside" => {
             let asked = cx.connection().list_roots().await;
@@ -641,20 +663,7 @@ impl Wire {
             };
             let (first, rest) = chunk.split_once("\r\n\r\n").expect("whole events");
             rest.clone_into(&mut self.pending);
-            if first.starts_with(':') {
-                continue;
-            }
-            let mut event = SentEvent::default();
-            for line in first.split("\r\n") {
-                let (name, value) = line.split_once(": ").unwrap_or((line, ""));
-                match name {
-                    "id" => event.id = Some(value.into()),
-                    "retry" => event.retry = Some(value.into()),
-                    "event" => event.name = value.into(),
-                    "data" => event.data = value.into(),
-                    _ => {}
-                }
-            }
+            let Some(event) = parse_event(first) else { continue };
             return Some(event);
         }
     }
@@ -708,6 +717,13 @@ pub(crate) fn call_in(session: &str, id: impl Into<Value>, tool: &str) -> Post {
     Post::body(body.to_string()).header("mcp-session-id", session)
 }
 
+/// A call of a session whose progress is reported.
+pub(crate) fn progress_in(session: &str, id: impl Into<Value>, tool: &str) -> Post {
+    let params = json!({"name": tool, "_meta": {"progressToken": 7}});
+    let body = json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params});
+    Post::body(body.to_string()).header("mcp-session-id", session)
+}
+
 /// The next piece of a body. `None` at its end, or if it breaks.
 pub(crate) async fn frame(body: &mut duplexer_http::ResponseBody) -> Option<Bytes> {
     let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
@@ -721,4 +737,153 @@ pub(crate) async fn text_of(mut body: duplexer_http::ResponseBody) -> String {
         text.extend_from_slice(&data);
     }
     String::from_utf8(text).unwrap()
+}
+
+/// An operation of an event store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Append,
+    Read,
+    Attach,
+    Other,
+}
+
+type Hook = Box<dyn Fn(Operation) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>;
+
+/// An event store that runs a hook before every operation.
+pub(crate) struct Hooked {
+    inner: MemoryEventStore,
+    hook: Hook,
+}
+
+impl Hooked {
+    pub(crate) fn new(
+        hook: impl Fn(Operation) -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { inner: MemoryEventStore::new(), hook: Box::new(hook) })
+    }
+
+    fn run<'a, T: Send + 'a>(
+        &'a self,
+        operation: Operation,
+        inner: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        let hook = (self.hook)(operation);
+        Box::pin(async move {
+            hook.await?;
+            inner.await
+        })
+    }
+}
+
+impl EventStore for Hooked {
+    fn append<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        batch: Batch<'a>,
+    ) -> BoxFuture<'a, Result<Appended, StoreError>> {
+        self.run(Operation::Append, async move { self.inner.append(stream, batch).await })
+    }
+
+    fn read<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        after: u64,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Option<Page>, StoreError>> {
+        self.run(Operation::Read, async move { self.inner.read(stream, after, at_most).await })
+    }
+
+    fn attach<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        attach: Attach,
+    ) -> BoxFuture<'a, Result<Attached, StoreError>> {
+        self.run(Operation::Attach, async move { self.inner.attach(stream, attach).await })
+    }
+
+    fn detach<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        reader: u64,
+        received: u64,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(Operation::Other, async move { self.inner.detach(stream, reader, received).await })
+    }
+
+    fn conclude<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        writer: RunId,
+        last: &'a Bytes,
+    ) -> BoxFuture<'a, Result<Concluded, StoreError>> {
+        self.run(Operation::Other, async move { self.inner.conclude(stream, writer, last).await })
+    }
+
+    fn forget<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(Operation::Other, async move { self.inner.forget(session).await })
+    }
+
+    fn watch(&self, stream: &StreamKey) -> Wake {
+        self.inner.watch(stream)
+    }
+}
+
+/// The events of a body.
+pub(crate) struct Events {
+    body: duplexer_http::ResponseBody,
+    pending: String,
+}
+
+impl Events {
+    pub(crate) fn of(reply: http::Response<duplexer_http::ResponseBody>) -> Self {
+        assert_eq!(reply.status(), 200);
+        assert_eq!(reply.headers()["content-type"], "text/event-stream");
+        Self { body: reply.into_body(), pending: String::new() }
+    }
+
+    /// Returns the next event, without comments. `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<SentEvent> {
+        loop {
+            if let Some((first, rest)) = self.pending.split_once("\r\n\r\n") {
+                let (event, read) = (parse_event(first), self.pending.len() - rest.len());
+                self.pending.drain(..read);
+                match event {
+                    Some(event) => return Some(event),
+                    None => continue,
+                }
+            }
+            let chunk = frame(&mut self.body).await?;
+            self.pending.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// Returns the next message, without events that have none. `None` at the end.
+    pub(crate) async fn message(&mut self) -> Option<Value> {
+        loop {
+            let event = self.next().await?;
+            if !event.data.is_empty() {
+                return Some(event.json());
+            }
+        }
+    }
+}
+
+/// Parses an event. `None` for a comment.
+fn parse_event(text: &str) -> Option<SentEvent> {
+    if text.starts_with(':') {
+        return None;
+    }
+    let mut event = SentEvent::default();
+    for line in text.split("\r\n") {
+        let (name, value) = line.split_once(": ").unwrap_or((line, ""));
+        match name {
+            "id" => event.id = Some(value.into()),
+            "retry" => event.retry = Some(value.into()),
+            "event" => event.name = value.into(),
+            "data" => event.data = value.into(),
+            _ => {}
+        }
+    }
+    Some(event)
 }

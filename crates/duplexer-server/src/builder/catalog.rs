@@ -13,6 +13,7 @@ use crate::catalog::tool::{IntoTool, ToolMiddleware};
 use crate::catalog::{self, CatalogDraft, CatalogItem};
 use crate::features::subscriptions::{MemoryBus, Plan, SubscriptionLimits};
 use crate::kernel::context::Context;
+use duplexer_core::error::BoxError;
 
 /// The variable of a directory's template.
 #[derive(serde::Deserialize)]
@@ -94,6 +95,18 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
+    /// Allows the resources of the catalog to change while the server runs, like [`Self::dynamic`], and nothing else of it.
+    pub fn dynamic_resources(mut self) -> Self {
+        self.catalog().dynamic_resources = true;
+        self
+    }
+
+    /// Makes [`build`](Self::build) fail with this error. For extensions whose settings cannot be used.
+    pub fn fail(mut self, error: impl Into<BoxError>) -> Self {
+        self.deferred.faults.push(BuildError::Part(error.into()));
+        self
+    }
+
     /// Filters items per caller. Hidden items can be neither listed nor called, and lists are marked `cacheScope:
     /// private`.
     pub fn visible(
@@ -144,10 +157,10 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             }
             self.handlers.set_default(method, entry);
         }
-        if installed.dynamic {
+        if installed.changes != NotificationOptions::default() {
             let plan = || Plan { bus: Arc::new(MemoryBus::new()), limits: SubscriptionLimits::default() };
             self.deferred.advertised.subscriptions.get_or_insert_with(plan);
-            self.deferred.advertised.changes = NotificationOptions::all();
+            self.deferred.advertised.changes |= installed.changes;
         }
         let catalog = installed.catalog;
         if self.handlers.spec(Method::ToolsCall).is_some() && self.deferred.tool_headers.is_none() {

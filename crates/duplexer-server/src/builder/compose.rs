@@ -31,7 +31,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// prefix: a server that has any cannot be nested.
     #[doc(alias("mount", "prefix"))]
     pub fn nest<T: Any + Send + Sync>(mut self, prefix: impl AsRef<str>, other: ServerBuilder<T>) -> Self {
-        let requests = METHODS.iter().filter(|row| row.kind == Kind::Request);
+        // Methods of extensions name no tools and prompts.
+        let requests = METHODS.iter().filter(|row| row.kind == Kind::Request && row.method.is_core());
         if let Some(row) = requests.into_iter().find(|row| other.handlers.spec(row.method).is_some()) {
             self.deferred.faults.push(BuildError::NoPrefix(row.method.name()));
         }
@@ -118,10 +119,7 @@ fn union<T>(
 
 impl Advertised {
     fn absorb(&mut self, other: Self, faults: &mut Vec<BuildError>) {
-        let (ours, theirs) = (&mut self.changes, other.changes);
-        ours.prompts_changed |= theirs.prompts_changed;
-        ours.resources_changed |= theirs.resources_changed;
-        ours.tools_changed |= theirs.tools_changed;
+        self.changes |= other.changes;
         match (&self.subscriptions, other.subscriptions) {
             (Some(_), Some(_)) => faults.push(clash("bus", "subscriptions")),
             (None, theirs @ Some(_)) => self.subscriptions = theirs,

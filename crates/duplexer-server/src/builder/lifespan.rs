@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::ServerBuilder;
-use crate::registry::{Lifespan, SlotId, StartFn, State, StateSlot};
+use crate::registry::{Lifespan, RunContext, SlotId, StartFn, State, StateSlot};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 
@@ -50,6 +50,36 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
+    /// Runs `work` while the server runs, with the state of the last lifespan. It starts after all lifespans, and is
+    /// dropped at its next `await` when the server shuts down, before they end. Its panic is logged and ends nothing else.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use duplexer_server::Server;
+    /// # use duplexer_server::subscriptions::{Event, MemoryBus};
+    /// let server = Server::builder("prices", "0").subscriptions(MemoryBus::new()).while_running(|cx| async move {
+    ///     loop {
+    ///         tokio::time::sleep(Duration::from_secs(60)).await;
+    ///         cx.server().publish(Event::resource_updated("prices://today")).await;
+    ///     }
+    /// });
+    /// # let _ = server.build();
+    /// ```
+    #[doc(alias("background", "spawn", "task"))]
+    pub fn while_running<F, Fut>(mut self, work: F) -> Self
+    where
+        F: Fn(RunContext<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let slot = self.state_slot();
+        if let Some(lifespan) = self.lifespans.last_mut() {
+            lifespan.work.push(Box::new(move |running| {
+                RunContext::new(running, slot).map(|cx| -> BoxFuture<'static, ()> { Box::pin(work(cx)) })
+            }));
+        }
+        self
+    }
+
     fn with_state_type<T>(self) -> ServerBuilder<T> {
         ServerBuilder {
             info: self.info,
@@ -80,6 +110,6 @@ impl Lifespan {
     }
 
     fn starting(start: StartFn) -> Self {
-        Self { slot: SlotId::fresh(), start, stop: None }
+        Self { slot: SlotId::fresh(), start, stop: None, work: Vec::new() }
     }
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::kernel::context::Context;
 use crate::kernel::handler::{Entry, RawEntry};
+use crate::registry::NotificationOptions;
 
 /// The items registered so far, and the first fault among them, which fails the build.
 #[derive(Default)]
@@ -19,6 +20,8 @@ pub(crate) struct CatalogDraft {
     pub(crate) snapshot: Snapshot,
     pub(crate) page_size: Option<usize>,
     pub(crate) dynamic: bool,
+    /// The resources can change while the server runs.
+    pub(crate) dynamic_resources: bool,
     /// All schemas are derived when the server is built.
     pub(crate) checks_schemas: bool,
     pub(crate) scopes: Scopes,
@@ -67,6 +70,7 @@ impl CatalogDraft {
         }
         self.page_size = self.page_size.or(other.page_size);
         self.dynamic |= other.dynamic;
+        self.dynamic_resources |= other.dynamic_resources;
         self.checks_schemas |= other.checks_schemas;
     }
 }
@@ -83,8 +87,8 @@ pub(crate) fn check_name(kind: &'static str, name: &str) -> Result<(), CatalogEr
 pub(crate) struct Installed {
     pub(crate) catalog: Arc<Inner>,
     pub(crate) handlers: Vec<(Method, Arc<dyn Entry>)>,
-    /// The catalog can change while the server runs.
-    pub(crate) dynamic: bool,
+    /// The lists that can change while the server runs.
+    pub(crate) changes: NotificationOptions,
 }
 
 impl CatalogDraft {
@@ -99,12 +103,18 @@ impl CatalogDraft {
         if self.checks_schemas {
             self.snapshot.tools.items().try_for_each(|tool| tool.check())?;
         }
-        let kinds = if self.dynamic { ItemKinds::ALL } else { ItemKinds::of(&self.snapshot) };
+        let mut kinds = if self.dynamic { ItemKinds::ALL } else { ItemKinds::of(&self.snapshot) };
+        kinds.resources |= self.dynamic_resources;
+        let resources_only = NotificationOptions {
+            resources_changed: self.dynamic_resources,
+            ..NotificationOptions::default()
+        };
+        let changes = if self.dynamic { NotificationOptions::all() } else { resources_only };
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
         self.scopes.link_middleware();
         let catalog = Arc::new(Inner::new(self.snapshot, page_size, self.scopes));
         let handlers = kinds.handlers(&catalog);
-        Ok(Installed { catalog, handlers, dynamic: self.dynamic })
+        Ok(Installed { catalog, handlers, changes })
     }
 }
 

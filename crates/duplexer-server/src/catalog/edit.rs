@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::features::subscriptions::Event;
 use crate::kernel::context::Context;
-use crate::registry::{RunningServer, StateSlot};
+use crate::registry::{RunContext, RunningServer, StateSlot};
 
 use super::{AnyEntry, Catalog, CatalogError, Inner, Item, PromptEntry, Snapshot, ToolEntry};
 use crate::catalog::prompt::IntoPrompt;
@@ -301,6 +301,28 @@ impl<S: Any + Send + Sync> Context<S> {
     }
 }
 
+impl<S> Context<S> {
+    /// Returns whether the caller can read the resource with exactly this URI: it is in the catalog, and no
+    /// [filter](crate::ServerBuilder::visible) hides it.
+    pub fn sees_resource(&self, uri: &str) -> bool {
+        let Some(inner) = inner(self.server()) else { return false };
+        let snapshot = inner.snapshot.load();
+        let found = snapshot.resources.get(uri);
+        found.is_some_and(|resource| !inner.scopes.hide() || inner.is_visible(&self.untyped(), &**resource))
+    }
+}
+
+impl<S: Any + Send + Sync> RunContext<S> {
+    /// Returns the catalog of the server, to edit it. Added items get the state of this work.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server has no catalog: nothing was registered.
+    pub fn catalog(&self) -> Result<Catalog<S>, NotInCatalog> {
+        Catalog::new(self.server(), Some(self.state_slot()))
+    }
+}
+
 impl RunningServer {
     /// Returns the catalog of the server, to edit it. Added items get the state `S`.
     ///
@@ -315,10 +337,13 @@ impl RunningServer {
 impl<S: Any + Send + Sync> Catalog<S> {
     fn new(running: &RunningServer, slot: Option<StateSlot<S>>) -> Result<Self, NotInCatalog> {
         let nothing = || NotInCatalog { kind: "catalog", name: running.server().server_info().name.clone() };
-        let inner = running.registry().catalog.clone().and_then(|catalog| catalog.downcast::<Inner>().ok());
-        let inner = inner.ok_or_else(nothing)?;
+        let inner = inner(running).ok_or_else(nothing)?;
         let slot = slot.ok_or_else(nothing)?;
         let scope = inner.scopes.of(slot.id());
         Ok(Self { inner, slot, scope, running: running.clone() })
     }
+}
+
+fn inner(running: &RunningServer) -> Option<Arc<Inner>> {
+    running.registry().catalog.clone().and_then(|catalog| catalog.downcast::<Inner>().ok())
 }

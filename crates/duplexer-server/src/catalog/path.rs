@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// How a value would leave its base directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Escape {
+pub enum Escape {
     /// `..` above the base.
     Upwards,
     /// An absolute path or a drive letter.
@@ -15,7 +15,7 @@ pub(crate) enum Escape {
 }
 
 /// Returns how a value, used as a path, would leave its base directory. The rules are the same on every platform.
-pub(crate) fn escape(value: &str) -> Option<Escape> {
+pub fn escape(value: &str) -> Option<Escape> {
     if value.contains('\0') {
         return Some(Escape::Nul);
     }
@@ -38,13 +38,17 @@ pub(crate) fn escape(value: &str) -> Option<Escape> {
 }
 
 /// Returns whether a name is hidden. Hidden files are neither listed nor read. `.` and `..` are not names of files.
-pub(crate) fn is_hidden(name: &str) -> bool {
+pub fn is_hidden(name: &str) -> bool {
     name.starts_with('.') && name != "." && name != ".."
 }
 
 /// Resolves `relative` below `base` and follows links. A path that is outside, hidden or does not exist is not found,
 /// whether it is named so or a link leads to it.
-pub(crate) fn resolve(base: &Path, relative: &str) -> io::Result<PathBuf> {
+///
+/// # Errors
+///
+/// Fails if it is not found, or if a part of it cannot be read.
+pub fn resolve(base: &Path, relative: &str) -> io::Result<PathBuf> {
     let not_found = || io::Error::from(io::ErrorKind::NotFound);
     if escape(relative).is_some() || relative.split(['/', '\\']).any(is_hidden) {
         return Err(not_found());

@@ -3,7 +3,7 @@
 mod contents;
 pub(crate) mod entry;
 mod error;
-mod files;
+pub(crate) mod files;
 mod read;
 mod spec;
 

@@ -1,15 +1,20 @@
 //! Subscriptions: notify clients when lists and resources change. Authors publish typed [`Event`]s on a
-//! [`SubscriptionBus`]. In the envelope era a client receives them on a long-lived request (`listen`), in the handshake
-//! era on its connection (`connection_listener`). Each has a bounded backlog that merges equal events, so no client
-//! blocks the bus. A resource matches by its exact URI: code that changes a part of a resource publishes the URI of the
-//! whole too, if its subscribers need to know.
+//! [`SubscriptionBus`]; the server distributes them to its listeners (`router`). In the envelope era a client receives them
+//! on a long-lived request (`listen`), in the handshake era on its connection (`connection_listener`), or from a transport
+//! that stores them first (`feed`). Each has a bounded backlog that merges equal events, so no client blocks the bus. A
+//! resource matches by its exact URI: code that changes a part of a resource publishes the URI of the whole too, if its
+//! subscribers need to know.
 
 mod backlog;
 mod bus;
 mod connection_listener;
+mod feed;
 mod filter;
 mod listen;
+mod memory_bus;
+mod notification;
 mod publish;
+mod router;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +30,11 @@ use crate::registry::{Handlers, RunningServer};
 use duplexer_core::dispatch::{BoxFuture, Cancellation};
 use duplexer_core::error::McpError;
 
-pub use bus::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus};
+use self::router::Router;
+
+pub use bus::{BusMessage, Event, EventListener, Position, Since, Subscription, SubscriptionBus};
+pub use feed::{ChangeDelivery, ChangeFeed, Changes};
+pub use memory_bus::MemoryBus;
 
 /// Limits of the subscriptions of clients.
 ///
@@ -93,6 +102,7 @@ pub(crate) struct Plan {
 /// The subscriptions of one run of a server.
 pub(crate) struct Subscriptions {
     plan: Plan,
+    router: Arc<Router>,
     /// Number of open streams.
     streams: Arc<AtomicUsize>,
     /// Cancelled at shutdown: every stream ends.
@@ -103,12 +113,14 @@ pub(crate) struct Subscriptions {
 
 impl Subscriptions {
     pub(crate) fn new(plan: Plan, tasks: TaskTracker) -> Self {
-        Self { plan, streams: Arc::default(), closing: Cancellation::new(), tasks }
+        let router = Router::new(Arc::clone(&plan.bus));
+        Self { plan, router, streams: Arc::default(), closing: Cancellation::new(), tasks }
     }
 
     /// Ends every stream orderly: with the events that wait for it, then its result.
     pub(crate) fn close(&self) {
         self.closing.cancel();
+        self.router.close();
     }
 
     fn limits(&self) -> &SubscriptionLimits {
@@ -156,9 +168,14 @@ pub(crate) fn uris(connection: &Connection) -> Vec<String> {
     connection_listener::uris(connection)
 }
 
-/// Restores the subscriptions of a connection of the handshake era.
+/// Adds subscriptions to a connection of the handshake era.
 pub(crate) fn restore(running: &RunningServer, connection: &Arc<Connection>, uris: &[String]) {
     connection_listener::restore(running, connection, uris);
+}
+
+/// Removes subscriptions of a connection of the handshake era.
+pub(crate) fn remove(connection: &Connection, uris: &[String]) {
+    connection_listener::remove(connection, uris);
 }
 
 type Answer = Result<Outcome, McpError>;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
+use crate::features::subscriptions::ChangeDelivery;
 use crate::kernel::principal::Principal;
 use duplexer_core::dispatch::{Message, NoChannel, Outbound, lock};
 use duplexer_core::error::McpError;
@@ -90,6 +91,8 @@ pub struct Caller {
     pub session_id: Option<Arc<str>>,
     /// The principal, if an authorization layer has established one.
     pub principal: Option<Arc<Principal>>,
+    /// How changes get to the client.
+    pub changes: ChangeDelivery,
 }
 
 /// The outcome of `initialize`.
@@ -242,6 +245,11 @@ impl Connection {
     /// A connection that serves several requests can have a principal per message: `Context::principal`.
     pub fn principal(&self) -> Option<&Arc<Principal>> {
         self.caller.principal.as_ref()
+    }
+
+    /// Returns how changes get to the client.
+    pub(crate) fn change_delivery(&self) -> ChangeDelivery {
+        self.caller.changes
     }
 
     /// Returns whether the server declares that it logs to clients.

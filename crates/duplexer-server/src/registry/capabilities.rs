@@ -38,6 +38,14 @@ impl NotificationOptions {
     }
 }
 
+impl std::ops::BitOrAssign for NotificationOptions {
+    fn bitor_assign(&mut self, other: Self) {
+        self.prompts_changed |= other.prompts_changed;
+        self.resources_changed |= other.resources_changed;
+        self.tools_changed |= other.tools_changed;
+    }
+}
+
 pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapabilities {
     let handles = |method: Method| server.handlers.spec(method).is_some();
     // In the envelope era changes reach the streams of listeners, so one handler decides.

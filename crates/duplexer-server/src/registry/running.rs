@@ -1,6 +1,6 @@
 //! A started server: the registry together with the states of its lifespans.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -13,6 +13,7 @@ use duplexer_types::wire::{ResultBody, ResultMeta, write_result};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
+use super::background::Background;
 use super::{Registry, Server, StateSlot};
 use crate::features::subscriptions::Subscriptions;
 use crate::features::tasks::Engine;
@@ -54,6 +55,8 @@ struct Inner {
     tasks: Option<Arc<Engine>>,
     /// Tasks that outlive their request, such as the close hooks of a connection whose request was cancelled.
     unfinished: TaskTracker,
+    /// Work beside requests. The work itself has a handle without it, so that it ends when all other handles are gone.
+    background: Arc<OnceLock<Background>>,
 }
 
 /// Error of [`Server::start`]: a lifespan could not start. The lifespans before it have been stopped.
@@ -107,11 +110,14 @@ impl Server {
             subscriptions: plan.map(|plan| Arc::new(Subscriptions::new(plan, unfinished.clone()))),
             tasks,
             unfinished,
+            background: Arc::default(),
         }));
         if let Some(tasks) = running.tasks() {
             tasks.set_server(running.downgrade());
             tasks.start_upkeep();
         }
+        let for_work = running.with(|copy| copy.background = Arc::default());
+        running.0.background.get_or_init(|| Background::start(&self.0, &for_work));
         Ok(running)
     }
 }
@@ -125,18 +131,26 @@ impl RunningServer {
     /// Returns the same run with another `initialize` result.
     #[must_use]
     pub fn with_initialize(&self, initialize: InitializeOverride) -> Self {
-        let running = Self(Arc::new(Inner {
-            server: self.0.server.clone(),
-            states: Arc::clone(&self.0.states),
-            initialize,
-            subscriptions: self.0.subscriptions.clone(),
-            tasks: self.0.tasks.clone(),
-            unfinished: self.0.unfinished.clone(),
-        }));
+        let running = self.with(|copy| copy.initialize = initialize);
         if let Some(tasks) = running.tasks() {
             tasks.set_server(running.downgrade());
         }
         running
+    }
+
+    /// Returns another handle of the same run.
+    fn with(&self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut copy = Inner {
+            server: self.0.server.clone(),
+            states: Arc::clone(&self.0.states),
+            initialize: self.0.initialize.clone(),
+            subscriptions: self.0.subscriptions.clone(),
+            tasks: self.0.tasks.clone(),
+            unfinished: self.0.unfinished.clone(),
+            background: Arc::clone(&self.0.background),
+        };
+        change(&mut copy);
+        Self(Arc::new(copy))
     }
 
     /// Calls a handler like a request on `connection`, without a transport.
@@ -158,7 +172,7 @@ impl RunningServer {
             .map(PendingResponse::into_outcome)
     }
 
-    /// Ends tasks, then every subscription, then every lifespan in reverse order, within five seconds.
+    /// Ends the work beside requests, tasks and subscriptions, then every lifespan in reverse order, within five seconds.
     pub async fn shutdown(&self) {
         self.shutdown_within(SHUTDOWN_BUDGET).await;
     }
@@ -166,6 +180,9 @@ impl RunningServer {
     /// Does the same within a budget that the caller shares with other work.
     pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
+        if let Some(background) = self.0.background.get() {
+            background.stop(budget / 4).await;
+        }
         if let Some(tasks) = self.tasks() {
             tasks.shut_down(budget / 2).await;
         }

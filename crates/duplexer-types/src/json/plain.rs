@@ -2,20 +2,30 @@
 
 /// Returns the number of bytes before the first quote, backslash or control character.
 ///
-/// Most strings are short, so the first bytes are compared eight at a time. Longer ones are compared in blocks that the
-/// compiler vectorizes.
+/// Most names and many values end within the first word, so that this case is inlined.
+#[inline]
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
+    let Some((word, rest)) = bytes.split_first_chunk() else { return short_prefix(bytes) };
+    match special(*word) {
+        0 => WORD + long_prefix(rest),
+        special => first_of(special),
+    }
+}
+
+const WORD: usize = size_of::<u64>();
+const BLOCK: usize = 64;
+
+/// Compares the first bytes in words, and the others in blocks that the compiler vectorizes.
+fn long_prefix(bytes: &[u8]) -> usize {
     let (near, far) = bytes.split_at(bytes.len().min(BLOCK));
-    let found = plain_words(near);
+    let found = word_prefix(near);
     if found < near.len() || far.is_empty() {
         return found;
     }
     let (blocks, _) = far.as_chunks::<BLOCK>();
     let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
-    near.len() + plain + plain_words(far.get(plain..).unwrap_or_default())
+    near.len() + plain + word_prefix(far.get(plain..).unwrap_or_default())
 }
-
-const BLOCK: usize = 64;
 
 /// Has no branch, so that the compiler can vectorize it.
 fn is_plain(block: &[u8; BLOCK]) -> bool {
@@ -23,23 +33,49 @@ fn is_plain(block: &[u8; BLOCK]) -> bool {
     block.iter().fold(0, |found, byte| found | special(*byte)) == 0
 }
 
-fn plain_words(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    let (words, rest) = bytes.as_chunks::<8>();
+fn word_prefix(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks();
     for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // Flipping this bit moves the quote directly above the control characters: one comparison covers both.
-        let low = word ^ (ONES * 0x02);
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        // The lowest marked byte is exact: a borrow can mark only bytes above a marked one.
-        let found = (low.wrapping_sub(ONES * 0x21) & !low) | (backslash.wrapping_sub(ONES) & !backslash);
-        if found & HIGH != 0 {
-            return index * 8 + ((found & HIGH).trailing_zeros() / 8) as usize;
+        let special = special(*word);
+        if special != 0 {
+            return index * WORD + first_of(special);
         }
     }
-    let tail = words.len() * 8;
-    tail + rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count()
+    // The last word overlaps bytes that are known to be plain.
+    let Some(last) = bytes.last_chunk() else { return short_prefix(bytes) };
+    match special(*last) {
+        0 => bytes.len(),
+        special => bytes.len() - WORD + first_of(special),
+    }
+}
+
+/// For fewer bytes than a word has.
+fn short_prefix(bytes: &[u8]) -> usize {
+    // Two halves that can overlap show whether all are plain.
+    if let (Some([a, b, c, d]), Some([e, f, g, h])) = (bytes.first_chunk(), bytes.last_chunk())
+        && special([*a, *b, *c, *d, *e, *f, *g, *h]) == 0
+    {
+        return bytes.len();
+    }
+    bytes.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count()
+}
+
+/// Marks the special bytes of a word. The first mark is exact: a borrow can mark only bytes after a marked one.
+#[inline]
+fn special(word: [u8; WORD]) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; WORD]);
+    let word = u64::from_le_bytes(word);
+    // Flipping this bit moves the quote directly above the control characters: one comparison covers both.
+    let low = word ^ (ONES * 0x02);
+    let backslash = word ^ (ONES * u64::from(b'\\'));
+    let found = (low.wrapping_sub(ONES * 0x21) & !low) | (backslash.wrapping_sub(ONES) & !backslash);
+    found & (ONES << 7)
+}
+
+/// Returns the position of the first marked byte.
+#[inline]
+fn first_of(special: u64) -> usize {
+    (special.trailing_zeros() / 8) as usize
 }
 
 #[cfg(test)]
@@ -48,16 +84,31 @@ mod tests {
 
     #[test]
     fn every_byte_is_recognized_at_every_position() {
-        for byte in 0..=0x7F_u8 {
-            for position in 0..200 {
-                let mut bytes = [b'x'; 200];
-                bytes[position] = byte;
-                let ends = matches!(byte, b'"' | b'\\' | 0..0x20);
-                assert_eq!(
-                    plain_prefix(&bytes),
-                    if ends { position } else { 200 },
-                    "{byte:#x} at {position}"
-                );
+        for byte in 0..=0xFF_u8 {
+            let ends = matches!(byte, b'"' | b'\\' | 0..0x20);
+            for length in (1..=24).chain([63, 64, 65, 71, 72, 73, 80, 136, 137, 200]) {
+                for position in 0..length {
+                    let mut bytes = vec![b'x'; length];
+                    bytes[position] = byte;
+                    let expected = if ends { position } else { length };
+                    assert_eq!(plain_prefix(&bytes), expected, "{byte:#x} at {position} of {length}");
+                }
+            }
+        }
+        assert_eq!(plain_prefix(b""), 0);
+    }
+
+    /// The first of several counts, whatever follows it.
+    #[test]
+    fn bytes_after_a_special_one_do_not_count() {
+        for length in 2..=24 {
+            for position in 0..length {
+                for special in [b'"', b'\\', 0x1F] {
+                    let mut bytes = vec![b'"'; length];
+                    bytes[..position].fill(b'!');
+                    bytes[position] = special;
+                    assert_eq!(plain_prefix(&bytes), position, "{special:#x} at {position} of {length}");
+                }
             }
         }
     }

@@ -3,6 +3,8 @@
 //! It accepts what `serde_json` accepts, and numbers of any size, and never recurses. It records nesting beyond [`MAX_DEPTH`] without
 //! stopping, so that an id behind a deeply nested value can still be read.
 
+mod escapes;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -98,17 +100,14 @@ impl<'a> Scanner<'a> {
 
     /// Returns the name of the next member and consumes its colon; `None` at the end of the object.
     pub(crate) fn next_name(&mut self, object: &mut Object) -> Result<Option<Cow<'a, str>>, NotJson> {
-        let first = std::mem::replace(&mut object.first, false);
-        match self.peek() {
-            Some(b'}') => {
-                self.at += 1;
-                return Ok(None);
-            }
-            Some(b',') if !first => self.at += 1,
-            Some(_) if first => {}
-            _ => return Err(NotJson),
+        match self.text.as_bytes().get(self.at..) {
+            // Without white space, as nearly every peer writes it.
+            Some([b'"', ..]) if object.first => self.at += 1,
+            Some([b',', b'"', ..]) if !object.first => self.at += 2,
+            _ if self.ends(object)? => return Ok(None),
+            _ => {}
         }
-        self.expect(b'"')?;
+        object.first = false;
         let start = self.at;
         let escapes = self.string_rest()?;
         let inner = self.text.get(start..self.at - 1).ok_or(NotJson)?;
@@ -118,6 +117,21 @@ impl<'a> Scanner<'a> {
         };
         self.expect(b':')?;
         Ok(Some(name))
+    }
+
+    /// Consumes the end of an object, or else what stands before the text of its next name.
+    fn ends(&mut self, object: &Object) -> Result<bool, NotJson> {
+        match self.peek() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(true);
+            }
+            Some(b',') if !object.first => self.at += 1,
+            Some(_) if object.first => {}
+            _ => return Err(NotJson),
+        }
+        self.expect(b'"')?;
+        Ok(false)
     }
 
     /// Reads an object. `visit` is called with the name of each member and must consume its value.
@@ -316,56 +330,18 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes a string whose opening quote has been consumed.
+    #[inline]
     fn string_rest(&mut self) -> Result<Escapes, NotJson> {
-        let mut escapes = Escapes::None;
-        loop {
-            self.at += plain_prefix(self.text.as_bytes().get(self.at..).ok_or(NotJson)?);
-            match self.byte().ok_or(NotJson)? {
-                b'"' => {
-                    self.at += 1;
-                    return Ok(escapes);
-                }
-                b'\\' => {
-                    escapes = Escapes::Some;
-                    self.escape()?;
-                }
-                _ => return Err(NotJson),
-            }
+        self.at += plain_prefix(self.text.as_bytes().get(self.at..).ok_or(NotJson)?);
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(Escapes::None);
         }
+        self.string_after_plain()?;
+        Ok(Escapes::Some)
     }
 
-    fn escape(&mut self) -> Result<(), NotJson> {
-        self.at += 1;
-        match self.byte().ok_or(NotJson)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
-            b'u' => match self.code_unit()? {
-                0xD800..=0xDBFF => {
-                    if self.byte() != Some(b'\\') {
-                        return Err(NotJson);
-                    }
-                    self.at += 1;
-                    if self.byte() != Some(b'u') || !(0xDC00..=0xDFFF).contains(&self.code_unit()?) {
-                        return Err(NotJson);
-                    }
-                }
-                0xDC00..=0xDFFF => return Err(NotJson),
-                _ => {}
-            },
-            _ => return Err(NotJson),
-        }
-        Ok(())
-    }
-
-    /// Reads the four hexadecimal digits after a `u`.
-    fn code_unit(&mut self) -> Result<u32, NotJson> {
-        let digits = self.text.get(self.at + 1..self.at + 5).ok_or(NotJson)?;
-        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(NotJson);
-        }
-        self.at += 5;
-        u32::from_str_radix(digits, 16).map_err(|_| NotJson)
-    }
-
+    #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
         if self.peek() == Some(byte) {
             self.at += 1;
@@ -384,7 +360,7 @@ impl<'a> Scanner<'a> {
 /// Decodes a JSON string; `None` if `json` is not one. Expects JSON that has been scanned.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
+    if plain_prefix(inner.as_bytes()) < inner.len() {
         serde_json::from_str(json).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))

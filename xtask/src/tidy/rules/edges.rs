@@ -152,10 +152,16 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-client",
             "duplexer-auth",
             "duplexer-http",
+            "duplexer-skills",
         ],
     ),
+    // Only this crate has a YAML parser. What a client does with skills is in the facade.
+    ("duplexer-skills", &["http", "hyper", "reqwest", "schemars", "duplexer-client", "duplexer-http"]),
     // `duplexer-schema` is behind the feature `schema`.
-    ("duplexer-client", &["http", "hyper", "reqwest", "schemars", "duplexer-server", "duplexer-http"]),
+    (
+        "duplexer-client",
+        &["http", "hyper", "reqwest", "schemars", "duplexer-server", "duplexer-http", "duplexer-skills"],
+    ),
     ("duplexer-auth", &["hyper", "hyper-util", "duplexer-client", "duplexer-http"]),
     (
         "duplexer-http",
@@ -177,6 +183,7 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-oauth",
         ],
     ),
+    ("duplexer-redis", &["hyper", "reqwest", "duplexer-client", "duplexer-oauth", "duplexer-http-client"]),
     ("duplexer-http-client", &["hyper", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"]),
 ];
 

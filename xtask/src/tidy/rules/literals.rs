@@ -15,6 +15,7 @@ const FAMILIES: &[&str] = &[
     "roots",
     "sampling",
     "server",
+    "skills",
     "subscriptions",
     "tasks",
     "tools",

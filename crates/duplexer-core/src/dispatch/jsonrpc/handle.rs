@@ -46,7 +46,7 @@ impl<I: Inbound> Connection<I> {
         let outcome = if call.cancellation.is_cancelled() {
             None
         } else {
-            let handler = async { Arc::clone(&self.inbound).request(cx, Arc::clone(&message)).await };
+            let handler = || async { Arc::clone(&self.inbound).request(cx, Arc::clone(&message)).await };
             match self.supervise(Some(&call), handler).await {
                 Run::Returned(outcome) => Some(outcome),
                 Run::Panicked(error) => Some(Err(error)),
@@ -62,17 +62,22 @@ impl<I: Inbound> Connection<I> {
     }
 
     async fn run_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
-        let handler = async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
+        let handler = || async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
         if let Run::Panicked(error) = self.supervise(None, handler).await {
             error.to_wire(call.method());
             self.shared.fail_run(error);
         }
     }
 
-    /// Polls a handler, catches its panics, and drops it when it is interrupted.
-    async fn supervise<F: Future>(self: &Arc<Self>, call: Option<&Call>, handler: F) -> Run<F::Output> {
+    /// Polls a handler, catches its panics, and drops it when it is interrupted. The handler is a function, because moving a
+    /// future costs as much as its size.
+    async fn supervise<F: Future>(
+        self: &Arc<Self>,
+        call: Option<&Call>,
+        handler: impl FnOnce() -> F,
+    ) -> Run<F::Output> {
         let shared = &self.shared;
-        let mut handler = pin!(Some(handler));
+        let mut handler = pin!(Some(handler()));
         // Made only when needed: most handlers end at the first poll.
         let mut interrupted = None;
         let run = std::future::poll_fn(|cx| {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use duplexer_core::dispatch::OutboundHook;
 use duplexer_server::Server;
 
-use super::{Config, Cors, Handshake, HttpConfigError, Responses, SharedSessions};
+use super::{Config, Cors, Handshake, HttpConfigError, Responses};
 use crate::server::StreamableHttp;
 use crate::server::http_sse::InvalidPath;
 use crate::server::security::InvalidName;
 use crate::server::serve::path_service::PATH;
 use crate::server::service_state::ServiceState;
-use crate::session::{EventStore, SessionStore};
+use crate::session::{EventStore, SharedStores};
 
 /// Builder of a [`StreamableHttp`] service.
 ///
@@ -194,6 +194,14 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets the time for which a service that shuts down still serves new requests, while
+    /// [`StreamableHttp::readiness`] tells the balancer to send no more. Default: 0 s; 5 s suit most balancers.
+    #[doc(alias = "notice")]
+    pub fn shutdown_notice(mut self, notice: Duration) -> Self {
+        self.config.timing.shutdown_notice = notice;
+        self
+    }
+
     /// Sets the time for requests in flight to finish after the shutdown begins. Default: 10 s; the whole shutdown
     /// takes at most 5 s more. Keep it below the time that the supervisor of the process allows (Kubernetes: 30 s).
     #[doc(alias = "drain")]
@@ -237,6 +245,13 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets the maximum number of requests of the server to the client of one session that have no response. Further ones
+    /// fail. Default: 256.
+    pub fn max_client_requests_per_session(mut self, requests: usize) -> Self {
+        self.config.sessions.calls.questions = requests;
+        self
+    }
+
     /// Sets the time after which a request of the server to the client of a session fails, if the call has no timeout of
     /// its own; `None` for no limit. Default: 10 minutes.
     pub fn client_request_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
@@ -263,10 +278,26 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the store for sessions, so that another node can claim them. `node` is the name of this node.
-    #[doc(alias("session", "cluster"))]
-    pub fn session_store(mut self, store: impl SessionStore, node: impl Into<String>) -> Self {
-        self.config.sessions.shared = Some(SharedSessions { store: Arc::new(store), node: node.into() });
+    /// Shares sessions, events and messages with the other nodes of this server: every node serves every message of
+    /// every session. Replaces [`Self::event_store`].
+    #[doc(alias("session_store", "cluster", "redis"))]
+    pub fn scale_out(mut self, stores: impl Into<SharedStores>) -> Self {
+        let stores = stores.into();
+        self.config.sessions.events = Some(Arc::clone(&stores.events));
+        self.config.sessions.shared = Some(stores);
+        self
+    }
+
+    /// Sets how long an operation of a store is tried, with its repetitions. Then the client gets 503. Once the store has
+    /// not responded for as long, operations fail at once until it does. Default: 5 s.
+    pub fn store_patience(mut self, patience: Duration) -> Self {
+        self.config.sessions.stores.patience = patience;
+        self
+    }
+
+    /// Sets how long one attempt of an operation of a store takes at most. Default: 1 s.
+    pub fn store_attempt(mut self, timeout: Duration) -> Self {
+        self.config.sessions.stores.attempt = timeout;
         self
     }
 
@@ -318,6 +349,7 @@ impl StreamableHttpBuilder {
             ("the number of sessions", sessions.max),
             ("the number of sessions per principal", sessions.max_per_principal),
             ("the number of calls per session", sessions.calls.in_flight),
+            ("the number of requests to a client", sessions.calls.questions),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
             return Err(HttpConfigError::Zero(name));
@@ -327,6 +359,8 @@ impl StreamableHttpBuilder {
             ("`sse_after`", timing.sse_after),
             ("the keep-alive", timing.keep_alive),
             ("`shutdown_grace`", timing.shutdown_grace),
+            ("`store_patience`", sessions.stores.patience),
+            ("`store_attempt`", sessions.stores.attempt),
             ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
             ("`session_initialized_timeout`", sessions.half_open),
             ("`client_request_timeout`", sessions.calls.client_request.unwrap_or(Duration::MAX)),
@@ -338,6 +372,6 @@ impl StreamableHttpBuilder {
         if timing.unread <= timing.keep_alive {
             return Err(HttpConfigError::Unread { unread: timing.unread, ping: timing.keep_alive });
         }
-        Ok(StreamableHttp(Arc::new(ServiceState::new(self.server, self.config))))
+        Ok(StreamableHttp(ServiceState::start(self.server, self.config)))
     }
 }

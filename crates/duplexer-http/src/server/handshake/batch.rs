@@ -94,7 +94,8 @@ impl Host {
             }
             Ok(Frame::Response(id, result)) => {
                 if let Self::Session(session) = self {
-                    session.settle(&id, result);
+                    // A batch has no answer to say that the store has failed.
+                    let _ = session.settle(&id, result).await;
                 }
                 None
             }

@@ -21,7 +21,7 @@ use crate::server::request::{AdmittedRequest, RequestContext};
 use crate::server::service_state::{ServiceState, lock, shrink};
 use crate::server::session::{SessionPermit, Sessions, caller, random};
 use crate::server::sse;
-use crate::session::PrincipalKey;
+use crate::session::{PrincipalKey, SessionDigest};
 
 /// Time that a POST waits for earlier messages to be accepted.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -64,6 +64,19 @@ impl SseSessions {
     }
 }
 
+/// Returns the key of a session whose name names its run: a digest, because other nodes send it. `None` for other names.
+pub(super) fn link_key(name: &str) -> Option<u128> {
+    name.contains('.').then(|| SessionDigest::of(name).0)
+}
+
+/// Returns the name of a session, which the client sends back. With shared stores it names the run that serves it.
+fn link_name(service: &ServiceState, id: u128) -> String {
+    match service.stores.as_ref().filter(|stores| stores.shared().is_some()) {
+        Some(stores) => format!("{}.{id:032x}", stores.run()),
+        None => format!("{id:032x}"),
+    }
+}
+
 /// Opens a session. Its task outlives the request, and ends when the client stops reading the response.
 pub(super) fn open(context: RequestContext) -> Result<Reply, Rejection> {
     let RequestContext { running, request: AdmittedRequest { permit, caller: Caller { principal, .. }, .. } } =
@@ -73,9 +86,10 @@ pub(super) fn open(context: RequestContext) -> Result<Reply, Rejection> {
     let session_permit =
         Sessions::reserve(&service, key.as_ref()).ok_or_else(|| reply::too_many_sessions(None))?;
     let id = random().ok_or_else(reply::internal_error_without_id)?;
-    let name: Arc<str> = format!("{id:032x}").into();
+    let name: Arc<str> = link_name(&service, id).into();
     let (transport, messages, chunks) = transport();
     let session = SseSession { messages, principal: key };
+    let id = link_key(&name).unwrap_or(id);
     lock(&service.sse_sessions.0).insert(id, Arc::new(session));
     let body = BodyHandle::new();
     let open =

@@ -67,7 +67,10 @@ impl ConnectionService {
                     (response, is_last)
                 }
                 // The service itself closes the connection where that is required.
-                Target::Service(state, request) => (route::handle(state, request).await, false),
+                Target::Service(state, request) => {
+                    let Ok(reply) = route::handle(state, request).await;
+                    (reply, false)
+                }
             };
             if is_last {
                 response = reply::close_connection(response);
@@ -101,7 +104,7 @@ impl ConnectionService {
             return None;
         }
         match path {
-            "/readyz" if self.service.is_closing() => Some(StatusCode::SERVICE_UNAVAILABLE),
+            "/readyz" if !self.service.is_ready() => Some(StatusCode::SERVICE_UNAVAILABLE),
             "/livez" | "/readyz" => Some(StatusCode::OK),
             _ => None,
         }

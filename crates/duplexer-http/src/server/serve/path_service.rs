@@ -29,9 +29,9 @@ impl PathService {
         Arc::clone(&self.0.0)
     }
 
-    /// Returns whether the shutdown has begun.
-    pub(super) fn is_closing(&self) -> bool {
-        self.0.0.closing.is_cancelled()
+    /// Returns whether a balancer can send requests.
+    pub(super) fn is_ready(&self) -> bool {
+        self.0.0.is_ready()
     }
 
     /// Returns the service if `path` is its path.

@@ -17,11 +17,12 @@ use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::feature;
 use http::StatusCode;
 
+use super::admission::{AdmittedCall, SharedCall};
 use super::channel::{NotificationChannel, RequestChannel, StreamUse};
 use super::detached::{AbandonedCall, DetachOnDrop};
-use super::sse_body::{ReaderHandle, SseBody};
+use super::sse_body::{Reader, SseBody};
 use super::stream::Stream;
-use super::{ActivityGuard, NOT_FOUND, Session, ownership};
+use super::{ActivityGuard, NOT_FOUND, Session, admission};
 use crate::server::body::ResponseBody;
 use crate::server::config::Responses;
 use crate::server::reply::{self, Rejection, Reply};
@@ -35,19 +36,21 @@ use crate::server::sse::{self, EventId};
 pub(in crate::server) async fn request(
     session: Arc<Session>,
     context: RequestContext,
-    id: RequestId,
+    admitted: AdmittedCall,
     message: Message,
 ) -> Result<Reply, Rejection> {
+    let AdmittedCall { id, stream, shared } = admitted;
     let service = Arc::clone(context.service());
-    let in_flight = InFlight::take(&session, &id).map_err(|refused| refused.reply(&id))?;
+    let in_flight = InFlight::take(&session, &id, shared).map_err(|refused| refused.reply(&id))?;
     let (call, mode) = if service.config.responses == Responses::JsonOnly {
         let call =
             SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
         (call, ResponseMode::Json)
     } else {
-        let stream = session.new_stream(&service);
-        if stream.open().await.is_err() {
-            return Err(reply::internal_error(&id).into());
+        let stream = session.new_stream(stream);
+        if let Some(kept) = stream.as_kept() {
+            let opened = Box::pin(kept.stores().open(kept.key(), &id)).await;
+            opened.map_err(|error| reply::store_failed(Some(&id), &error))?;
         }
         session.register_stream(&stream);
         let mode = if stream.id().is_some() { ResponseMode::Stream } else { ResponseMode::Either };
@@ -63,7 +66,11 @@ pub(in crate::server) async fn request_in_batch(
     id: RequestId,
     message: Message,
 ) -> RpcResponse {
-    match InFlight::take(&session, &id) {
+    let shared = match admission::admit_in_batch(&context, &session, &id).await {
+        Ok(shared) => shared,
+        Err(reason) => return reason.response(&id),
+    };
+    match InFlight::take(&session, &id, shared) {
         Ok(in_flight) => {
             let call =
                 SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
@@ -77,17 +84,19 @@ pub(in crate::server) async fn request_in_batch(
 struct InFlight {
     session: Arc<Session>,
     accepted: Accepted,
+    /// The request in the shared stores.
+    shared: Option<SharedCall>,
 }
 
 impl InFlight {
-    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, Refused> {
-        if !session.calls.add(session.limits.in_flight) {
+    fn take(session: &Arc<Session>, id: &RequestId, shared: Option<SharedCall>) -> Result<Self, Refused> {
+        if !session.counts.calls.add(session.limits.in_flight) {
             return Err(Refused::TooMany);
         }
         match session.correlation.accept(id.clone()) {
-            Ok(accepted) => Ok(Self { session: Arc::clone(session), accepted }),
+            Ok(accepted) => Ok(Self { session: Arc::clone(session), accepted, shared }),
             Err(reason) => {
-                session.calls.remove();
+                session.counts.calls.remove();
                 Err(Refused::Table(reason))
             }
         }
@@ -97,12 +106,12 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.session.correlation.finish(&self.accepted);
-        self.session.calls.remove();
+        self.session.counts.calls.remove();
     }
 }
 
 /// Error text at the limit of calls in flight of one session.
-const TOO_MANY_CALLS: &str = "Too many calls in flight in this session";
+pub(super) const TOO_MANY_CALLS: &str = "Too many calls in flight in this session";
 
 /// Reason why a request is not accepted.
 enum Refused {
@@ -138,7 +147,8 @@ impl Refused {
 /// A request of a session and the first reader of its stream.
 struct SessionCall {
     work: DetachOnDrop,
-    reader: ReaderHandle,
+    stream: Arc<Stream>,
+    reader: Reader,
     activity: Arc<ActivityGuard>,
 }
 
@@ -158,7 +168,8 @@ impl SessionCall {
         let service = Arc::clone(permit.service());
         let session = Arc::clone(&in_flight.session);
         let activity = session.begin_activity(permit);
-        let reader = ReaderHandle::new(Arc::clone(&stream), stream.attach().number);
+        let reader = Reader::first(&stream);
+        stream.set_cancellation(in_flight.accepted.cancellation());
         let runner =
             ServerRunner::new(running, Arc::clone(&session.connection)).on_behalf_of(caller.principal);
         let watch = session.limits.abandoned.map(|limit| AbandonedCall {
@@ -166,13 +177,14 @@ impl SessionCall {
             limit,
             cancellation: Arc::clone(in_flight.accepted.cancellation()),
         });
-        let serving = Serving { service: Arc::clone(&service), in_flight, stream, stream_use };
+        let serving =
+            Serving { service: Arc::clone(&service), in_flight, stream: Arc::clone(&stream), stream_use };
         let guard = Arc::clone(&activity);
         let future = Box::pin(async move {
             serving.run(runner, transport, message).await;
             drop(guard);
         });
-        Self { work: DetachOnDrop::new(service, future, watch), reader, activity }
+        Self { work: DetachOnDrop::new(service, future, watch), stream, reader, activity }
     }
 }
 
@@ -184,7 +196,7 @@ impl ResponseSource for SessionCall {
     /// The mode has no effect: it follows from the kind of the stream.
     fn poll_start(&mut self, cx: &mut Context<'_>, _: ResponseMode) -> Poll<ResponseStart> {
         self.work.poll(cx);
-        self.reader.stream().poll_start(cx)
+        self.stream.poll_start(cx)
     }
 
     /// The call itself watches for the abort, because it can outlive the wait for its response.
@@ -193,10 +205,10 @@ impl ResponseSource for SessionCall {
     }
 
     fn into_body(self) -> ResponseBody {
-        let Self { work, reader, activity } = self;
+        let Self { work, stream, reader, activity } = self;
         let service = Arc::clone(work.service());
         drop(work);
-        let prefix = priming_event(&service, &activity.session, reader.stream());
+        let prefix = priming_event(&service, &activity.session, &stream);
         ResponseBody::session(SseBody::new(&service, reader, prefix, activity))
     }
 }
@@ -219,8 +231,8 @@ enum Run {
 }
 
 impl Serving {
-    async fn run(self, runner: ServerRunner, transport: TransportContext, message: Message) {
-        let InFlight { session, accepted } = &self.in_flight;
+    async fn run(mut self, runner: ServerRunner, transport: TransportContext, message: Message) {
+        let InFlight { session, accepted, .. } = &self.in_flight;
         let channel = RequestChannel {
             service: Arc::clone(&self.service),
             session: Arc::clone(session),
@@ -242,11 +254,15 @@ impl Serving {
             () = self.service.abort.cancelled() => Run::Aborted,
         };
         // A challenged caller has changed nothing, and must not wait for the store.
-        if !matches!(&run, Run::Finished(response) if response.is_challenge()) {
-            ownership::persist(&self.service, session).await;
-        }
+        let is_challenge = matches!(&run, Run::Finished(response) if response.is_challenge());
+        // What the request has changed is stored before its response is sent.
+        let run = if !is_challenge && admission::update(session).await.is_err() {
+            Run::Finished(errors.failure(&not_stored(), StatusCode::OK))
+        } else {
+            run
+        };
         let owed = session.correlation.finish(accepted);
-        self.stream.finish(match (run, owed) {
+        let response = match (run, owed) {
             (_, Disposition::Cancelled) => errors.failure(&cancelled(), StatusCode::OK),
             (Run::Finished(response), Disposition::Respond) => response,
             (Run::Cancelled, Disposition::Respond) if self.stream.is_abandoned() => {
@@ -258,7 +274,11 @@ impl Serving {
             (Run::Aborted, Disposition::Respond) => {
                 errors.failure(&ErrorObject::shutting_down(), StatusCode::OK)
             }
-        });
+        };
+        self.stream.finish(response);
+        if let (Some(shared), Some(_)) = (self.in_flight.shared.take(), self.stream.id()) {
+            shared.ends_with_stream();
+        }
     }
 }
 
@@ -271,12 +291,16 @@ fn abandoned() -> ErrorObject {
     ErrorObject::new(ErrorCode::REQUEST_CANCELLED, "Request cancelled: no client has read its stream")
 }
 
+fn not_stored() -> ErrorObject {
+    ErrorObject::new(ErrorCode::INTERNAL_ERROR, "What the request has changed could not be stored")
+}
+
 fn terminated() -> ErrorObject {
     ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Session terminated before the request completed")
 }
 
 /// Returns the priming event, which tells the client where to resume. Empty for clients that do not support it.
-pub(super) fn priming_event(service: &ServiceState, session: &Session, stream: &Stream) -> Vec<u8> {
+fn priming_event(service: &ServiceState, session: &Session, stream: &Stream) -> Vec<u8> {
     let mut prefix = Vec::new();
     if let (Some(stream), true) = (stream.id(), session.connection.version().has(feature::SSE_POLLING)) {
         sse::write_priming(&mut prefix, EventId { stream, sequence: 0 }, service.config.sessions.retry);
@@ -291,7 +315,7 @@ pub(in crate::server) async fn notification(
     context: RequestContext,
     message: Message,
 ) -> Result<(), Rejection> {
-    session.correlation.observe(&message);
+    session.observe(&message).await.map_err(|error| reply::store_failed(None, &error))?;
     let slot = NotificationSlot::take(session)
         .ok_or_else(|| reply::unavailable(None, "Too many notifications in progress in this session"))?;
     let mut transport = context.transport();
@@ -305,11 +329,12 @@ pub(in crate::server) async fn notification(
         never: Cancellation::new(),
     };
     let cx = CallContext::new(None, Arc::new(transport), Arc::new(channel));
+    let observed = Arc::clone(session);
     let (session, state) = (Arc::clone(session), Arc::clone(&service));
     let handled = async move {
         let served = async {
             serve_on(&running, &session.connection, caller.principal, cx, message).await;
-            ownership::persist(&state, &session).await;
+            let _ = admission::update(&session).await;
         };
         tokio::select! {
             biased;
@@ -329,7 +354,8 @@ pub(in crate::server) async fn notification(
         Poll::Ready(())
     })
     .await;
-    Ok(())
+    // The confirmation of a handshake counts at every node once it is answered.
+    admission::update(&observed).await.map_err(|error| reply::store_failed(None, &error).into())
 }
 
 /// A notification whose handler runs, until this is dropped.
@@ -337,12 +363,12 @@ struct NotificationSlot(Arc<Session>);
 
 impl NotificationSlot {
     fn take(session: &Arc<Session>) -> Option<Self> {
-        session.notifications.add(session.limits.in_flight).then(|| Self(Arc::clone(session)))
+        session.counts.notifications.add(session.limits.in_flight).then(|| Self(Arc::clone(session)))
     }
 }
 
 impl Drop for NotificationSlot {
     fn drop(&mut self) {
-        self.0.notifications.remove();
+        self.0.counts.notifications.remove();
     }
 }

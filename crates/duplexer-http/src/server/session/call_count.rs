@@ -1,10 +1,21 @@
-//! Counter of the calls of one session.
+//! Counters of the calls of one session.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of calls of one kind that a session has in flight.
 #[derive(Debug, Default)]
 pub(super) struct CallCount(AtomicUsize);
+
+/// Numbers of the calls of one session, by their kind.
+#[derive(Debug, Default)]
+pub(super) struct CallCounts {
+    /// Requests of the client.
+    pub(super) calls: CallCount,
+    /// Notification handlers that run.
+    pub(super) notifications: CallCount,
+    /// Requests to the client without a response.
+    pub(super) questions: CallCount,
+}
 
 impl CallCount {
     /// Counts one more call. Returns whether it is within the limit; otherwise it is not counted.

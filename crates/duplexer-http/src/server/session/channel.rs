@@ -7,14 +7,16 @@ use duplexer_core::dispatch::{
     BoxFuture, Cancellation, Channel, FrameSink, NotifyFuture, Outbound, OutboundRequest, StreamClosing,
 };
 use duplexer_core::error::CallError;
+use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::Method;
 use duplexer_types::version::feature;
 
 use super::Session;
-use super::stream::Stream;
+use super::stream::{Question, Stream};
 use crate::server::event_queue::{EventSink, WhenFull, encode_notification, enqueue};
 use crate::server::service_state::ServiceState;
+use crate::session::{StreamId, StreamKey};
 
 /// What the handler of a request can send before its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,10 @@ impl ConnectionChannel {
 
     fn open(&self) -> Option<(Arc<Session>, Arc<Stream>)> {
         let session = self.0.get()?.upgrade()?;
-        let stream = session.standalone()?;
+        let stream = match session.shared_stores() {
+            Some(stores) => session.standalone_writer(stores),
+            None => session.standalone()?,
+        };
         Some((session, stream))
     }
 
@@ -87,7 +92,11 @@ impl ConnectionChannel {
         let (Some(session), Some(json)) = (session, encode_notification(method, params)) else {
             return NotifyFuture::done();
         };
-        match session.standalone_or_keep(change, &json) {
+        let stream = match session.shared_stores() {
+            Some(stores) => Some(session.standalone_writer(stores)),
+            None => session.standalone_or_keep(change, &json),
+        };
+        match stream {
             Some(stream) => enqueue(&stream, json),
             // A handler that only sends notifications must reach an await at which it can be cancelled.
             None => NotifyFuture::waiting(tokio::task::yield_now()),
@@ -117,10 +126,18 @@ impl ListChange {
 
 impl Outbound for ConnectionChannel {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
-        match self.open() {
-            Some((session, stream)) => call_client(session, stream, request),
-            None => no_back_channel(request),
-        }
+        let Some((session, stream)) = self.open() else { return no_back_channel(request) };
+        let Some(stores) = session.shared_stores().cloned() else {
+            return call_client(session, stream, request);
+        };
+        // The client may read at another node, or may have opened no stream at all.
+        Box::pin(async move {
+            let key = StreamKey::new(Arc::clone(&session.id), StreamId::STANDALONE);
+            match stores.read(&key, 0, 0).await {
+                Ok(Some(_)) => call_client(session, stream, request).await,
+                _ => no_back_channel(request).await,
+            }
+        })
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
@@ -178,8 +195,38 @@ fn call_client(
     if !stream.has_receiver() {
         return no_back_channel(request);
     }
+    let Some(slot) = QuestionSlot::take(&session) else { return too_many_questions() };
     request.options.timeout = request.options.timeout.or(session.limits.client_request);
-    Box::pin(async move { session.correlation.call(request, &StreamSink(&stream)).await })
+    if let (Some(stores), None) = (session.shared_stores(), &request.options.id) {
+        request.options.id = Some(stores.question_id());
+    }
+    Box::pin(async move {
+        let sink = StreamSink { stream: &stream, question: stream.question() };
+        let response = session.correlation.call(request, &sink).await;
+        drop(slot);
+        response
+    })
+}
+
+/// A request to the client that waits for its response, until this is dropped.
+struct QuestionSlot(Arc<Session>);
+
+impl QuestionSlot {
+    fn take(session: &Arc<Session>) -> Option<Self> {
+        session.counts.questions.add(session.limits.questions).then(|| Self(Arc::clone(session)))
+    }
+}
+
+impl Drop for QuestionSlot {
+    fn drop(&mut self) {
+        self.0.counts.questions.remove();
+    }
+}
+
+fn too_many_questions() -> BoxFuture<'static, Result<ByteString, CallError>> {
+    let error =
+        ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Too many requests to the client in this session");
+    Box::pin(std::future::ready(Err(CallError::Unsupported(error))))
 }
 
 fn notify(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
@@ -200,14 +247,22 @@ fn release(session: &Session, stream: &Stream) -> StreamClosing {
 }
 
 /// Sends the server's own requests as events of a stream.
-struct StreamSink<'a>(&'a Arc<Stream>);
+struct StreamSink<'a> {
+    stream: &'a Arc<Stream>,
+    /// The request, if the stream keeps it until it is answered.
+    question: Option<Arc<Question>>,
+}
 
 impl FrameSink for StreamSink<'_> {
     fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError> {
-        if self.0.has_receiver() { Ok(enqueue(self.0, frame.to_vec())) } else { Err(CallError::Closed) }
+        if self.stream.has_receiver() {
+            Ok(self.stream.ask(frame, self.question.as_ref()))
+        } else {
+            Err(CallError::Closed)
+        }
     }
 
     fn send_now(&self, frame: &[u8]) {
-        let _ = self.0.offer(frame, WhenFull::Exceed);
+        let _ = self.stream.offer(frame, WhenFull::Exceed);
     }
 }

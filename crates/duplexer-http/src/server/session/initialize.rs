@@ -12,7 +12,7 @@ use duplexer_types::version::ProtocolVersion;
 use http::StatusCode;
 
 use super::channel::NotificationChannel;
-use super::{Session, Sessions, caller, ownership, random};
+use super::{Session, Sessions, admission, caller, change_delivery, random};
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::request::RequestContext;
 use crate::server::rpc_response::ErrorResponder;
@@ -32,7 +32,8 @@ pub(in crate::server) async fn initialize(
     let permit = permit.ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
     let session_id: Arc<str> =
         random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
-    let caller = caller(&session_id, principal.clone());
+    let mut caller = caller(&session_id, principal.clone());
+    caller.changes = change_delivery(&service);
     let session = Session::new(&service, session_id, key, |channel| {
         let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, channel);
         Some(Arc::new(connection.with_caller(caller)))
@@ -59,8 +60,8 @@ pub(in crate::server) async fn initialize(
     if response.has_failed() || session.connection.agreed().is_none() {
         return Ok(response.into_reply());
     }
-    if ownership::persist_new(&service, &session).await.is_err() {
-        return Err(reply::unavailable(Some(&id), "The session could not be written down").into());
+    if let Err(error) = admission::create(&context.running, &session).await {
+        return Err(reply::store_failed(Some(&id), &error).into());
     }
     Sessions::insert(&service, Arc::clone(&session));
     pending.outcome = Outcome::Opened;

@@ -1,6 +1,5 @@
 //! SSE body that reads a stream of a session.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -8,15 +7,15 @@ use duplexer_server::Principal;
 use tokio::time::Instant;
 
 use super::ActivityGuard;
-use super::stream::Stream;
+use super::stream::{FollowHandle, Follower, NextEvents, ReaderHandle, Stream};
 use crate::server::body::{Chunk, Expiry, Heartbeat, StreamTimedOut};
 use crate::server::service_state::ServiceState;
-use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
+use crate::server::service_state::stream_watch::{WatchGuard, WatchedStream};
 
 /// SSE body that reads a stream of a session.
 pub(in crate::server) struct SseBody {
-    reader: Arc<ReaderHandle>,
-    /// Sent before the stream: the priming event and the replayed events.
+    source: Source,
+    /// Sent before the stream: the priming event.
     prefix: Vec<u8>,
     heartbeat: Heartbeat,
     /// Expiry of the reader's token, which ends the stream.
@@ -25,54 +24,98 @@ pub(in crate::server) struct SseBody {
     _activity: Arc<ActivityGuard>,
 }
 
-/// One reader of a stream. Dropping it detaches the reader.
-pub(super) struct ReaderHandle {
-    stream: Arc<Stream>,
-    number: u64,
-    last_read: LastRead,
-    timed_out: AtomicBool,
+/// The reader of a stream whose body has not begun.
+pub(super) enum Reader {
+    Queue(ReaderHandle),
+    Follow(Arc<FollowHandle>),
 }
 
-impl ReaderHandle {
-    /// Creates the handle of the reader with this number.
-    pub(super) fn new(stream: Arc<Stream>, number: u64) -> Self {
-        Self { stream, number, last_read: LastRead::now(), timed_out: AtomicBool::new(false) }
-    }
-
-    pub(super) fn stream(&self) -> &Arc<Stream> {
-        &self.stream
+impl Reader {
+    /// Attaches the first reader of a stream.
+    pub(super) fn first(stream: &Arc<Stream>) -> Self {
+        match stream.as_kept() {
+            Some(kept) => Self::Follow(FollowHandle::first(kept)),
+            None => Self::Queue(ReaderHandle::attach(stream)),
+        }
     }
 }
 
-impl WatchedStream for ReaderHandle {
-    fn last_read(&self) -> &LastRead {
-        &self.last_read
-    }
-
-    fn time_out(&self) {
-        self.timed_out.store(true, Ordering::Release);
-        self.stream.detach(self.number);
-    }
+/// Where the events come from.
+enum Source {
+    Queue(Arc<ReaderHandle>),
+    Follow(Arc<FollowHandle>, NextEvents),
 }
 
-impl Drop for ReaderHandle {
-    fn drop(&mut self) {
-        self.stream.detach(self.number);
+impl Source {
+    fn watched(&self) -> Weak<dyn WatchedStream> {
+        match self {
+            Self::Queue(reader) => Arc::downgrade(reader) as Weak<dyn WatchedStream>,
+            Self::Follow(reader, _) => Arc::downgrade(reader) as Weak<dyn WatchedStream>,
+        }
+    }
+
+    fn touch(&self, now: Instant) {
+        match self {
+            Self::Queue(reader) => reader.last_read().touch(now),
+            Self::Follow(reader, _) => reader.last_read().touch(now),
+        }
+    }
+
+    fn is_timed_out(&self) -> bool {
+        match self {
+            Self::Queue(reader) => reader.is_timed_out(),
+            Self::Follow(reader, _) => reader.is_timed_out(),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        match self {
+            Self::Queue(reader) => reader.poll(cx),
+            Self::Follow(_, next) => next.as_mut().poll(cx).map(|(follower, events)| {
+                *next = follower.next();
+                events
+            }),
+        }
     }
 }
 
 impl SseBody {
     pub(super) fn new(
-        service: &ServiceState,
-        reader: ReaderHandle,
+        service: &Arc<ServiceState>,
+        reader: Reader,
         prefix: Vec<u8>,
         activity: Arc<ActivityGuard>,
     ) -> Self {
-        let reader = Arc::new(reader);
-        let watched = Arc::downgrade(&reader);
+        let source = match reader {
+            Reader::Queue(reader) => Source::Queue(Arc::new(reader)),
+            Reader::Follow(handle) => {
+                let follower = Follower::new(Arc::clone(&handle), Arc::clone(service));
+                Source::Follow(handle, follower.next())
+            }
+        };
+        Self::reading(service, source, prefix, activity)
+    }
+
+    /// Creates the body of a reader of a kept stream.
+    pub(super) fn following(
+        service: &Arc<ServiceState>,
+        follower: Follower,
+        prefix: Vec<u8>,
+        activity: Arc<ActivityGuard>,
+    ) -> Self {
+        let source = Source::Follow(Arc::clone(follower.handle()), follower.next());
+        Self::reading(service, source, prefix, activity)
+    }
+
+    fn reading(
+        service: &Arc<ServiceState>,
+        source: Source,
+        prefix: Vec<u8>,
+        activity: Arc<ActivityGuard>,
+    ) -> Self {
         Self {
-            _watch: service.streams.watch(watched as Weak<dyn WatchedStream>),
-            reader,
+            _watch: service.streams.watch(source.watched()),
+            source,
             prefix,
             heartbeat: Heartbeat::new(service.config.timing.keep_alive),
             expiry: Expiry::default(),
@@ -88,14 +131,13 @@ impl SseBody {
 
     pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let now = Instant::now();
-        self.reader.last_read.touch(now);
+        self.source.touch(now);
         let chunk = self.poll_events(cx);
         self.heartbeat.poll_chunk(cx, now, chunk)
     }
 
     fn poll_events(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
-        let ReaderHandle { stream, number, timed_out, .. } = &*self.reader;
-        if timed_out.load(Ordering::Acquire) {
+        if self.source.is_timed_out() {
             return Poll::Ready(Some(Err(StreamTimedOut)));
         }
         if self.expiry.poll(cx).is_ready() {
@@ -104,6 +146,6 @@ impl SseBody {
         if !self.prefix.is_empty() {
             return Poll::Ready(Some(Ok(std::mem::take(&mut self.prefix).into())));
         }
-        stream.poll_read(*number, cx).map(|events| events.map(|events| Ok(events.into())))
+        self.source.poll(cx).map(|events| events.map(|events| Ok(events.into())))
     }
 }

@@ -13,16 +13,22 @@ use tokio::time::{sleep, timeout};
 
 use self::principal_counts::PrincipalCounts;
 use super::Session;
-use super::store::with_timeout;
 use crate::server::config::SessionSettings;
 use crate::server::service_state::{ServiceState, lock, shrink};
-use crate::session::PrincipalKey;
+use crate::session::{PrincipalKey, SessionDigest};
 
 /// Sweeps per idle timeout: an abandoned session is removed at most an eighth of the timeout late. A request finds it
 /// expired at once.
 const SWEEPS_PER_TIMEOUT: u32 = 8;
 
-/// Table of all sessions.
+/// Longest interval at which the stored sessions that are in use are renewed.
+const RENEWAL: Duration = Duration::from_secs(20);
+/// Number of sessions that one operation renews.
+const MAX_RENEWED: usize = 256;
+/// Number of cached sessions that are considered when one must be evicted.
+const EVICTION_CANDIDATES: usize = 64;
+
+/// Table of all sessions. With shared stores it is a cache of them.
 #[derive(Default)]
 pub(in crate::server) struct Sessions {
     table: Mutex<Table>,
@@ -32,6 +38,8 @@ pub(in crate::server) struct Sessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<Arc<str>, Arc<Session>>,
+    /// Sessions with shared stores, by the digest that other nodes know them by.
+    by_digest: HashMap<SessionDigest, Weak<Session>>,
     /// Sessions that were inserted before `notifications/initialized`, oldest first. Some have been confirmed or have
     /// ended since; the sweep removes those.
     half_open: VecDeque<Weak<Session>>,
@@ -85,9 +93,10 @@ impl Sessions {
             let evicted = {
                 let mut table = lock(&service.sessions.table);
                 if table.by_principal.of(principal) >= max_per_principal {
-                    table.pop_half_open_of(principal)?
+                    let own = |session: &Session| session.principal.as_ref() == principal;
+                    table.pop_half_open_of(principal).or_else(|| table.find_cached(own))?
                 } else if table.open.len() + table.reserved >= max {
-                    table.pop_half_open()?
+                    table.pop_half_open().or_else(|| table.find_cached(|_| true))?
                 } else {
                     table.reserved += 1;
                     table.by_principal.add(principal);
@@ -105,16 +114,17 @@ impl Sessions {
     pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&service.sessions.table);
         let session = table.add(session);
-        let SessionSettings { idle, half_open, .. } = service.config.sessions;
+        let half_open = service.config.sessions.half_open;
+        let interval = sweep_interval(&service.config.sessions);
         if session.is_half_open() {
             table.half_open.push_back(Arc::downgrade(&session));
             if std::mem::replace(&mut table.sweeping_half_open, Sweeping::On) == Sweeping::Off {
                 service.sessions.sweeper.spawn(sweep_half_open(Arc::downgrade(service), half_open));
             }
         }
-        if let (Some(idle), Sweeping::Off) = (idle, &table.sweeping) {
+        if let (Some(interval), Sweeping::Off) = (interval, &table.sweeping) {
             table.sweeping = Sweeping::On;
-            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), idle));
+            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), interval));
         }
         session
     }
@@ -129,12 +139,22 @@ impl Sessions {
         Some(session)
     }
 
+    /// Returns the session with this digest.
+    pub(super) fn find_digest(&self, digest: SessionDigest) -> Option<Arc<Session>> {
+        lock(&self.table).by_digest.get(&digest)?.upgrade()
+    }
+
     /// Ends a session: requests in flight are answered, pending calls to the client fail, and its close hooks run.
     pub(in crate::server) fn end(service: &Arc<ServiceState>, session: &Arc<Session>, ending: Ending) {
         if lock(&service.sessions.table).take(session) {
             let connection = session.end();
             service.spawn_tracked(conclude(Arc::clone(service), Arc::clone(session), connection, ending));
         }
+    }
+
+    /// Removes a session from the cache. It can continue on another node.
+    pub(super) fn evict(service: &Arc<ServiceState>, session: &Arc<Session>) {
+        Self::end(service, session, Ending::Transferred);
     }
 
     /// Ends the streams for messages outside a request, because the shutdown begins.
@@ -165,6 +185,9 @@ impl Table {
             Entry::Occupied(known) => Arc::clone(known.get()),
             Entry::Vacant(entry) => {
                 self.by_principal.add(session.principal.as_ref());
+                if let Some(shared) = session.shared.get() {
+                    self.by_digest.insert(shared.digest, Arc::downgrade(&session));
+                }
                 Arc::clone(entry.insert(session))
             }
         }
@@ -175,6 +198,10 @@ impl Table {
         let is_this = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session));
         if is_this {
             self.open.remove(&session.id);
+            if let Some(shared) = session.shared.get() {
+                self.by_digest.remove(&shared.digest);
+                shrink(&mut self.by_digest);
+            }
             self.by_principal.remove(session.principal.as_ref());
             shrink(&mut self.open);
         }
@@ -194,6 +221,13 @@ impl Table {
             self.half_open.push_back(entry);
         }
         None
+    }
+
+    /// Returns an idle session that the stores keep, so that it can be evicted without ending.
+    fn find_cached(&self, is_candidate: impl Fn(&Session) -> bool) -> Option<Arc<Session>> {
+        let is_evictable = |session: &&Arc<Session>| session.shared.get().is_some() && session.is_idle();
+        let candidates = self.open.values().filter(|session| is_candidate(session));
+        candidates.take(EVICTION_CANDIDATES).find(is_evictable).cloned()
     }
 
     /// Takes the oldest half-open session of a principal that has no exchange in flight.
@@ -250,28 +284,48 @@ async fn conclude(
     if ending == Ending::Transferred {
         return;
     }
-    // A store that fails here must expire the state itself.
-    if let Some(store) = &service.config.sessions.events {
-        let _ = with_timeout(|| store.forget(&session.id)).await;
+    // With shared stores, only a client ends a session, or the stores do.
+    if let Some(stores) = service.stores.as_ref().filter(|stores| stores.shared().is_none()) {
+        stores.forget(&session.id).await;
     }
-    let epoch = lock(&session.usage).record.as_ref().map(|record| record.epoch);
-    if let (Some(shared), Some(epoch)) = (&service.config.sessions.shared, epoch) {
-        let _ = with_timeout(|| shared.store.remove(&session.id, epoch)).await;
+}
+
+/// Returns the interval of sweeps. With shared stores, whose timeout is their own, a sweep also renews sessions in use.
+fn sweep_interval(settings: &SessionSettings) -> Option<Duration> {
+    let ending = settings.idle.map(|idle| idle / SWEEPS_PER_TIMEOUT);
+    match settings.shared {
+        Some(_) => Some(ending.map_or(RENEWAL, |ending| ending.min(RENEWAL))),
+        None => ending,
     }
 }
 
 /// Ends abandoned sessions, while there are sessions. The task does not keep the service alive.
-async fn sweep(service: Weak<ServiceState>, idle: Duration) {
+async fn sweep(service: Weak<ServiceState>, interval: Duration) {
     loop {
-        sleep(idle / SWEEPS_PER_TIMEOUT).await;
+        sleep(interval).await;
         let Some(service) = service.upgrade() else { return };
         let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
         end_abandoned(&service, &all);
+        renew(&service, &all).await;
+        drop(all);
         let mut table = lock(&service.sessions.table);
         if table.open.is_empty() {
             table.sweeping = Sweeping::Off;
             return;
         }
+    }
+}
+
+/// Renews the stored sessions that have an exchange in flight here.
+async fn renew(service: &Arc<ServiceState>, sessions: &[Arc<Session>]) {
+    let Some((stores, shared)) = service.stores.as_ref().and_then(|stores| Some((stores, stores.shared()?)))
+    else {
+        return;
+    };
+    let active = sessions.iter().filter(|session| !session.is_idle());
+    let ids: Vec<_> = active.map(|session| Arc::clone(&session.id)).collect();
+    for ids in ids.chunks(MAX_RENEWED) {
+        let _ = stores.guard().run(|| shared.sessions.touch(ids)).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Contents of files and directories.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ const MIME_TYPES: &[(&str, &str)] = &[
 ];
 
 /// Returns the media type of a file, by its extension.
-pub(crate) fn mime_type(path: &Path) -> Option<&'static str> {
+pub fn mime_type(path: &Path) -> Option<&'static str> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
     MIME_TYPES.iter().find(|(known, _)| *known == ending).map(|(_, mime_type)| *mime_type)
 }
@@ -109,8 +109,32 @@ fn open_regular(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_found()) }
 }
 
-fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
-    let file = open_regular(path)?;
+/// Opens a regular file below `base`. A path that is outside, hidden or does not exist is not found.
+///
+/// # Errors
+///
+/// Fails if the file is not found, cannot be opened, or is not a regular file.
+pub fn open_below(base: &Path, relative: &str) -> io::Result<File> {
+    let file = open_regular(&resolve(base, relative)?)?;
+    // A part of the path can become a link out of the base between the two calls. The file is below the base if a path
+    // that is still leads to it.
+    let now = resolve(base, relative)?.metadata()?;
+    if is_same(&file.metadata()?, &now) { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+#[cfg(unix)]
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Files have no portable identity: their sizes and times have to do.
+#[cfg(not(unix))]
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    one.len() == other.len() && one.modified().ok() == other.modified().ok()
+}
+
+fn read_at_most(file: File, limit: u64) -> Result<Vec<u8>, FileError> {
     let size = file.metadata()?.len();
     if size > limit {
         return Err(FileError::TooLarge { limit });
@@ -133,19 +157,19 @@ where
 /// Reads a regular file of at most `limit` bytes.
 pub(crate) async fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
     let path = path.to_owned();
-    on_thread(move || read_at_most(&path, limit)).await
+    on_thread(move || read_at_most(open_regular(&path)?, limit)).await
 }
 
 /// Reads a regular file of at most `limit` bytes: as text if its media type is textual, or unknown and the file is valid
 /// UTF-8; as bytes otherwise. Removes a byte order mark.
 pub(crate) async fn read_file(path: &Path, limit: u64) -> Result<Loaded, FileError> {
     let path = path.to_owned();
-    on_thread(move || load(&path, limit)).await
+    on_thread(move || load(open_regular(&path)?, mime_type(&path), limit)).await
 }
 
-fn load(path: &Path, limit: u64) -> Result<Loaded, FileError> {
-    let bytes = read_at_most(path, limit)?;
-    if mime_type(path).is_some_and(|mime_type| !is_textual(mime_type)) {
+fn load(file: File, mime_type: Option<&str>, limit: u64) -> Result<Loaded, FileError> {
+    let bytes = read_at_most(file, limit)?;
+    if mime_type.is_some_and(|mime_type| !is_textual(mime_type)) {
         return Ok(Loaded::Bytes(bytes));
     }
     Ok(match String::from_utf8(bytes) {
@@ -169,7 +193,7 @@ pub(crate) async fn read_below(base: Arc<PathBuf>, relative: String, limit: u64)
             return Ok(Below::Directory(AsJson(entries(&base, &relative)?)));
         }
         let mime_type = mime_type(&path);
-        load(&path, limit).map(|loaded| Below::File(loaded, mime_type))
+        load(open_below(&base, &relative)?, mime_type, limit).map(|loaded| Below::File(loaded, mime_type))
     })
     .await
 }

@@ -1,14 +1,15 @@
-//! The bus: carries typed events from publishers to listeners.
+//! The bus: carries typed events from publishers to listeners, and keeps a log of them.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::num::ParseIntError;
+use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::dispatch::catch_unwind;
-use duplexer_core::dispatch::{BoxFuture, lock};
-use duplexer_core::error::BoxError;
+use duplexer_core::error::StoreError;
 
 /// A change. Serialisable, for buses that span processes.
 ///
@@ -59,24 +60,84 @@ fn read_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::
     String::deserialize(deserializer).map(Into::into)
 }
 
-/// Callback for every event. It must not block, because the bus waits for it.
-pub type EventListener = Arc<dyn Fn(&Event) + Send + Sync>;
+/// Position of an event in the log of a bus. Positions grow in the order in which events are delivered.
+///
+/// The text form has 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u128);
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for Position {
+    type Err = ParseIntError;
+
+    /// Reads hexadecimal digits.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text has other characters, or more digits than 128 bits have.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u128::from_str_radix(text, 16).map(Self)
+    }
+}
+
+impl Serialize for Position {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Position {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a bus delivers to a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusMessage<'a> {
+    /// An event, with its position.
+    Event(&'a Event, Position),
+    /// Events up to this position were dropped before they could be delivered: anything can have changed.
+    Missed(Position),
+}
+
+/// Callback for everything that a bus delivers. It must not block, because the bus waits for it.
+pub type EventListener = Arc<dyn Fn(BusMessage<'_>) + Send + Sync>;
+
+/// Outcome of [`SubscriptionBus::since`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// The events after the position, oldest first. Empty if there are none.
+    Events(Vec<(Position, Event)>),
+    /// The log does not hold all events after the position: anything can have changed. The log continues after the
+    /// position in this value.
+    Missed(Position),
+}
 
 /// Carries events to listeners, in this process or across many.
 ///
-/// A bus that spans processes uses a [`MemoryBus`] for its local listeners: it sends what it publishes to the other
-/// processes, and publishes everything it receives, its own events included, on the local bus.
+/// A bus has a log. A running server subscribes once and distributes what it receives to its clients. A transport whose
+/// clients were disconnected reads the log instead. All operations can be repeated: an event that is published twice is
+/// two events, which tell a client the same.
 ///
 /// ```
 /// use duplexer::dispatch::BoxFuture;
-/// use duplexer::server::subscriptions::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus};
-/// use duplexer::{BoxError, Server};
+/// use duplexer::error::StoreError;
+/// use duplexer::server::subscriptions::{
+///     Event, EventListener, MemoryBus, Position, Since, Subscription, SubscriptionBus,
+/// };
+/// use duplexer::Server;
 ///
 /// /// Writes each event to a log before it is delivered.
 /// struct Logged(MemoryBus);
 ///
 /// impl SubscriptionBus for Logged {
-///     fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
+///     fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>> {
 ///         eprintln!("{event:?}");
 ///         self.0.publish(event)
 ///     }
@@ -84,30 +145,58 @@ pub type EventListener = Arc<dyn Fn(&Event) + Send + Sync>;
 ///     fn subscribe(&self, listener: EventListener) -> Subscription {
 ///         self.0.subscribe(listener)
 ///     }
+///
+///     fn since(&self, position: Position, at_most: usize) -> BoxFuture<'_, Result<Since, StoreError>> {
+///         self.0.since(position, at_most)
+///     }
+///
+///     fn latest(&self) -> Position {
+///         self.0.latest()
+///     }
 /// }
 ///
 /// let server = Server::builder("clock", "1.0.0").subscriptions(Logged(MemoryBus::new())).build()?;
 /// # Ok::<_, duplexer::BuildError>(())
 /// ```
 pub trait SubscriptionBus: Send + Sync + 'static {
-    /// Sends an event to all listeners. Resolves when the event has been handed over.
+    /// Appends an event to the log and has it delivered to all listeners. Returns its position when the log has it.
     ///
     /// # Errors
     ///
-    /// Fails if the event is lost.
-    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>>;
+    /// Fails if the event is lost, or can be.
+    fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>>;
 
-    /// Calls `listener` for every event that is published from now on, until the returned subscription is dropped.
+    /// Calls `listener` for every event that is published from now on, in the order of their positions, until the
+    /// returned subscription is dropped. The log has an event before a listener hears of it.
     fn subscribe(&self, listener: EventListener) -> Subscription;
+
+    /// Returns the first `at_most` events of the log after a position.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the log cannot be read.
+    fn since(&self, position: Position, at_most: usize) -> BoxFuture<'_, Result<Since, StoreError>>;
+
+    /// Returns the position of the last event that this process knows of. All later events are delivered to its
+    /// listeners. Never waits.
+    fn latest(&self) -> Position;
 }
 
 impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
-    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
+    fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>> {
         (**self).publish(event)
     }
 
     fn subscribe(&self, listener: EventListener) -> Subscription {
         (**self).subscribe(listener)
+    }
+
+    fn since(&self, position: Position, at_most: usize) -> BoxFuture<'_, Result<Since, StoreError>> {
+        (**self).since(position, at_most)
+    }
+
+    fn latest(&self) -> Position {
+        (**self).latest()
     }
 }
 
@@ -137,147 +226,9 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// A bus within this process. Clones share their listeners.
-///
-/// ```
-/// # use duplexer_server::Server;
-/// # use duplexer_server::resource::Resource;
-/// use duplexer_server::subscriptions::MemoryBus;
-///
-/// let server = Server::builder("clock", "1.0.0")
-///     .subscriptions(MemoryBus::new())
-///     .resource(Resource::text("clock://now", "noon").name("now"))
-///     .build()?;
-/// # Ok::<_, duplexer_server::BuildError>(())
-/// ```
-#[derive(Clone, Default)]
-pub struct MemoryBus(Arc<Mutex<Listeners>>);
-
-#[derive(Default)]
-struct Listeners {
-    next: u64,
-    /// By id, which is the order of subscription. Shared with the publications in flight, so that neither waits for the
-    /// other.
-    all: Arc<BTreeMap<u64, EventListener>>,
-}
-
-impl MemoryBus {
-    /// Creates a bus without listeners.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Calls all listeners in the order of subscription. A listener that panics does not affect the others.
-    ///
-    /// A listener that unsubscribes meanwhile can be called once more.
-    pub fn tell(&self, event: &Event) {
-        let all = Arc::clone(&lock(&self.0).all);
-        for listener in all.values() {
-            if catch_unwind(|| listener(event)).is_err() {
-                tracing::error!("a listener panicked");
-            }
-        }
-    }
-}
-
-impl SubscriptionBus for MemoryBus {
-    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
-        Box::pin(async move {
-            self.tell(&event);
-            // A publisher in a loop must leave the listeners time to be served.
-            tokio::task::yield_now().await;
-            Ok(())
-        })
-    }
-
-    fn subscribe(&self, listener: EventListener) -> Subscription {
-        let mut listeners = lock(&self.0);
-        let id = listeners.next;
-        listeners.next += 1;
-        Arc::make_mut(&mut listeners.all).insert(id, listener);
-        let bus = Arc::downgrade(&self.0);
-        Subscription::new(move || unsubscribe(&bus, id))
-    }
-}
-
-fn unsubscribe(bus: &Weak<Mutex<Listeners>>, id: u64) {
-    let Some(bus) = bus.upgrade() else { return };
-    let mut listeners = lock(&bus);
-    let gone = Arc::make_mut(&mut listeners.all).remove(&id);
-    // The listener is dropped without the lock, because it can own another subscription.
-    drop(listeners);
-    drop(gone);
-}
-
-impl fmt::Debug for MemoryBus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryBus").field("listeners", &lock(&self.0).all.len()).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn recorder(seen: &Arc<Mutex<Vec<u8>>>, name: u8) -> EventListener {
-        let seen = Arc::clone(seen);
-        Arc::new(move |_| lock(&seen).push(name))
-    }
-
-    /// SUB-08: in the order of subscription, the same listener twice if subscribed twice, past one that panics.
-    #[tokio::test]
-    async fn an_event_reaches_every_listener_in_the_order_of_subscription() {
-        let (bus, seen) = (MemoryBus::new(), Arc::new(Mutex::new(Vec::new())));
-        let same = recorder(&seen, 1);
-        let _first = bus.subscribe(Arc::clone(&same));
-        let _panics = bus.subscribe(Arc::new(|_| panic!("a listener that fails")));
-        let second = bus.subscribe(recorder(&seen, 2));
-        let _third = bus.subscribe(same);
-        bus.publish(Event::ToolsChanged).await.unwrap();
-        assert_eq!(*lock(&seen), [1, 2, 1]);
-        drop(second);
-        bus.publish(Event::ToolsChanged).await.unwrap();
-        assert_eq!(*lock(&seen), [1, 2, 1, 1, 1]);
-    }
-
-    /// SUB-08: publishing yields, so that a loop of publications does not starve the listeners.
-    #[tokio::test]
-    async fn publishing_yields() {
-        let bus = MemoryBus::new();
-        let mut publishing = bus.publish(Event::ToolsChanged);
-        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(publishing.as_mut().poll(cx))).await;
-        assert!(polled.is_pending());
-        publishing.await.unwrap();
-    }
-
-    /// SUB-08, SUB-09: the end of a subscription may outlive the bus, fail, or happen during a delivery.
-    #[test]
-    fn the_end_of_a_subscription_harms_no_other() {
-        let bus = MemoryBus::new();
-        let orphan = bus.subscribe(Arc::new(|_| {}));
-        let held = Arc::new(Mutex::new(None));
-        let own = Arc::clone(&held);
-        *lock(&held) = Some(bus.subscribe(Arc::new(move |_| drop(lock(&own).take()))));
-        bus.tell(&Event::ToolsChanged);
-        bus.tell(&Event::ToolsChanged);
-        assert_eq!(lock(&bus.0).all.len(), 1);
-        drop(bus);
-        drop(orphan);
-        drop(Subscription::new(|| panic!("a bus that fails")));
-    }
-
-    /// The end of a subscription costs the same among many others as among few.
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test measures the time of the machine")]
-    fn many_subscriptions_end_quickly() {
-        let bus = MemoryBus::new();
-        let listener: EventListener = Arc::new(|_| {});
-        let all: Vec<_> = (0..200_000).map(|_| bus.subscribe(Arc::clone(&listener))).collect();
-        let start = std::time::Instant::now();
-        drop(all);
-        assert!(start.elapsed() < std::time::Duration::from_secs(10));
-        assert!(lock(&bus.0).all.is_empty());
-    }
 
     #[test]
     fn an_event_survives_a_bus_between_processes() {
@@ -285,5 +236,21 @@ mod tests {
             let text = serde_json::to_string(&event).unwrap();
             assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event, "{text}");
         }
+    }
+
+    #[test]
+    fn a_position_survives_a_store_as_text() {
+        let position = Position(1 << 100 | 7);
+        let text = serde_json::to_string(&position).unwrap();
+        assert_eq!(text, format!("\"{position}\""));
+        assert_eq!(serde_json::from_str::<Position>(&text).unwrap(), position);
+        assert!("x".parse::<Position>().is_err());
+        assert!(Position(9) < Position(10));
+    }
+
+    /// SUB-09: a bus that panics when a subscription ends does no harm.
+    #[test]
+    fn the_end_of_a_subscription_can_fail() {
+        drop(Subscription::new(|| panic!("a bus that fails")));
     }
 }

@@ -28,6 +28,16 @@ pub(super) struct Resources {
 }
 
 impl AdvertisedEvents {
+    /// Returns the events of the lists.
+    pub(super) fn list_events(self) -> impl Iterator<Item = Event> {
+        let lists = [
+            (self.tools, Event::ToolsChanged),
+            (self.prompts, Event::PromptsChanged),
+            (self.resources.list, Event::ResourcesChanged),
+        ];
+        lists.into_iter().filter_map(|(advertised, event)| advertised.then_some(event))
+    }
+
     pub(super) fn from_capabilities(capabilities: &ServerCapabilities) -> Self {
         let yes = |said: Option<bool>| said == Some(true);
         let resources = capabilities.resources.as_ref();
@@ -54,16 +64,22 @@ pub(super) struct Uris {
 pub(super) struct TooMany;
 
 impl Uris {
-    pub(super) fn add(&mut self, uri: &str, limits: &SubscriptionLimits) -> Result<(), TooMany> {
+    /// Adds a URI. Returns it if it is new.
+    pub(super) fn add(
+        &mut self,
+        uri: &str,
+        limits: &SubscriptionLimits,
+    ) -> Result<Option<Arc<str>>, TooMany> {
         if self.all.contains(uri) {
-            return Ok(());
+            return Ok(None);
         }
         if self.all.len() >= limits.uris || self.bytes.saturating_add(uri.len()) > limits.uri_bytes {
             return Err(TooMany);
         }
         self.bytes += uri.len();
-        self.all.insert(uri.into());
-        Ok(())
+        let uri: Arc<str> = uri.into();
+        self.all.insert(Arc::clone(&uri));
+        Ok(Some(uri))
     }
 
     pub(super) fn remove(&mut self, uri: &str) {
@@ -74,6 +90,15 @@ impl Uris {
 
     pub(super) fn contains(&self, uri: &str) -> bool {
         self.all.contains(uri)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.all.iter()
+    }
+
+    /// Returns the events of these resources.
+    pub(super) fn events(&self) -> impl Iterator<Item = Event> {
+        self.all.iter().map(|uri| Event::ResourceUpdated { uri: Arc::clone(uri) })
     }
 
     pub(super) fn sorted(&self) -> Vec<String> {
@@ -151,6 +176,17 @@ impl EventFilter {
             Event::ResourceUpdated { uri } => self.uris.contains(uri),
             Event::TaskChanged { id } => self.tasks.contains(id),
         }
+    }
+
+    /// Returns everything that is included.
+    pub(super) fn events(&self) -> impl Iterator<Item = Event> {
+        let tasks = self.tasks.iter().map(|id| Event::TaskChanged { id: Arc::clone(id) });
+        self.lists.list_events().chain(self.uris.events()).chain(tasks)
+    }
+
+    /// Returns the URIs of the resources and the ids of the tasks.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.uris.iter().chain(&self.tasks)
     }
 }
 

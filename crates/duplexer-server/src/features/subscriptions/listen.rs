@@ -6,22 +6,20 @@ use std::sync::{Arc, Mutex};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
-use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::meta::key;
 use duplexer_types::methods::{self, Notification};
 use duplexer_types::progress::CancelledParams;
-use duplexer_types::resource::ResourceUpdatedParams;
 use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
 use duplexer_types::task::EXTENSION;
-use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{self, WireObject};
 use tokio::sync::Notify;
 
 use super::backlog::{Backlog, Pushed};
-use super::bus::{Event, EventListener, Subscription};
+use super::bus::{BusMessage, Event, Position};
 use super::filter::{AdvertisedEvents, EventFilter};
+use super::notification::{ShapedParams, notification};
+use super::router::{ChangeListener, RouteId};
 use super::{StreamPermit, SubscriptionLimits, Subscriptions};
 use crate::features::tasks::TaskId;
 use crate::kernel::context::{Context, StateMap};
@@ -49,7 +47,7 @@ pub(super) async fn listen(cx: Context<StateMap>) -> Result<Outcome, McpError> {
         .acquire_stream()
         .ok_or_else(|| McpError::new(ErrorCode::INTERNAL_ERROR, "Subscription limit reached"))?;
     let stream = Arc::new(ListenStream::new(filter, permit, service.limits().backlog));
-    let subscription = service.plan.bus.subscribe(stream.listener());
+    let registration = Registration::new(&service, &stream);
     let sender = EventSender::new(&cx, &id)?;
     sender
         .notify::<methods::SubscriptionsAcknowledged>(&SubscriptionsAcknowledgedParams::new(acknowledged))
@@ -57,7 +55,7 @@ pub(super) async fn listen(cx: Context<StateMap>) -> Result<Outcome, McpError> {
     tokio::select! {
         biased;
         () = cx.cancellation().cancelled() => {}
-        () = serve(&cx, &service, &stream, &sender, subscription) => conclude(&cx, &sender, id).await,
+        () = serve(&cx, &stream, &sender, registration) => conclude(&cx, &sender, id).await,
     }
     Ok(Outcome::of(SubscriptionsListenResult::new().meta(sender.meta)))
 }
@@ -89,23 +87,22 @@ async fn admitted_tasks(
 /// Sends events until the stream is to end, then the events that still wait.
 async fn serve(
     cx: &Context<StateMap>,
-    service: &Subscriptions,
     stream: &ListenStream,
     sender: &EventSender<'_>,
-    subscription: Subscription,
+    registration: Registration<'_>,
 ) {
     loop {
         tokio::select! {
             biased;
             () = cx.closing().cancelled() => break,
-            () = service.closing.cancelled() => break,
+            () = registration.service.closing.cancelled() => break,
             event = stream.next() => match event {
                 Some(event) => sender.send(&event).await,
                 None => break,
             },
         }
     }
-    drop(subscription);
+    drop(registration);
     while let Some(event) = stream.pop() {
         sender.send(&event).await;
     }
@@ -135,25 +132,20 @@ impl<'a> EventSender<'a> {
 
     fn notify<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
         let version = self.cx.protocol_version();
-        self.cx.notify_raw(N::METHOD.name(), Some(&Tagged { params, version, meta: &self.meta }))
+        self.cx.notify_raw(N::METHOD.name(), Some(&ShapedParams { params, version, meta: Some(&self.meta) }))
     }
 
     async fn send(&self, event: &Event) {
-        let nothing = EmptyParams::new();
-        match event {
-            Event::ToolsChanged => self.notify::<methods::ToolsListChanged>(&nothing),
-            Event::PromptsChanged => self.notify::<methods::PromptsListChanged>(&nothing),
-            Event::ResourcesChanged => self.notify::<methods::ResourcesListChanged>(&nothing),
-            Event::ResourceUpdated { uri } => {
-                self.notify::<methods::ResourcesUpdated>(&ResourceUpdatedParams::new(&**uri))
-            }
-            Event::TaskChanged { id } => return self.send_task(id).await,
+        if let Event::TaskChanged { id } = event {
+            return self.send_task(id).await;
         }
-        .await;
+        let version = self.cx.protocol_version();
+        let send = |method: &str, params: &dyn Body| self.cx.notify_raw(method, Some(params));
+        if let Some(sent) = notification(event, version, Some(&self.meta), send) {
+            sent.await;
+        }
     }
-}
 
-impl EventSender<'_> {
     /// Sends a task as it is now: of several changes that wait, the client gets the last.
     async fn send_task(&self, id: &str) {
         let Some(engine) = self.cx.server().tasks() else { return };
@@ -168,20 +160,28 @@ impl EventSender<'_> {
     }
 }
 
-/// Params with the id of the subscription in their `_meta`.
-struct Tagged<'a, P> {
-    params: &'a P,
-    version: ProtocolVersion,
-    meta: &'a JsonObject,
+/// Registers a stream with the server's listeners until it is dropped.
+struct Registration<'a> {
+    service: &'a Subscriptions,
+    stream: &'a ListenStream,
+    route: RouteId,
 }
 
-impl<P: WireObject> Body for Tagged<'_, P> {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        wire::write_params(out, self.params, self.version, Some(self.meta))
+impl<'a> Registration<'a> {
+    fn new(service: &'a Subscriptions, stream: &'a Arc<ListenStream>) -> Self {
+        let listener = Arc::clone(stream) as Arc<dyn ChangeListener>;
+        let route = service.router.add(Arc::downgrade(&listener), stream.filter.keys());
+        Self { service, stream, route }
     }
 }
 
-/// The state that the bus and the request share.
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        self.service.router.remove(self.route, self.stream.filter.keys());
+    }
+}
+
+/// The state that the server's listeners and the request share.
 struct ListenStream {
     filter: EventFilter,
     state: Mutex<StreamState>,
@@ -200,18 +200,8 @@ impl ListenStream {
         Self { filter, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Returns the callback for the bus. It holds a weak reference, so a bus that never drops it keeps nothing alive.
-    fn listener(self: &Arc<Self>) -> EventListener {
-        let stream = Arc::downgrade(self);
-        Arc::new(move |event| {
-            if let Some(stream) = stream.upgrade() {
-                stream.offer(event);
-            }
-        })
-    }
-
     /// Queues an event. A stream whose backlog is full ends after the events that wait already.
-    fn offer(&self, event: &Event) {
+    fn offer(&self, event: &Event, position: Position) {
         if !self.filter.includes(event) {
             return;
         }
@@ -219,7 +209,7 @@ impl ListenStream {
         if state.permit.is_none() {
             return;
         }
-        let freed = match state.backlog.push(event) {
+        let freed = match state.backlog.push(event, position) {
             Pushed::Merged => return,
             Pushed::Taken => None,
             Pushed::Full => state.permit.take(),
@@ -231,8 +221,18 @@ impl ListenStream {
         self.changed.notify_one();
     }
 
+    /// Queues everything that the client listens to, because events were missed.
+    fn offer_everything(&self, position: Position) {
+        let mut state = lock(&self.state);
+        if state.permit.is_some() {
+            state.backlog.replace(self.filter.events(), position);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
     fn pop(&self) -> Option<Event> {
-        lock(&self.state).backlog.pop()
+        lock(&self.state).backlog.pop().map(|(event, _)| event)
     }
 
     /// Returns the next event; `None` when the stream has ended and all events are sent.
@@ -240,13 +240,22 @@ impl ListenStream {
         loop {
             {
                 let mut state = lock(&self.state);
-                let event = state.backlog.pop();
+                let event = state.backlog.pop().map(|(event, _)| event);
                 if event.is_some() || state.permit.is_none() {
                     return event;
                 }
             }
             // `Notify` stores one permit for the single waiter, so no event is missed in between.
             self.changed.notified().await;
+        }
+    }
+}
+
+impl ChangeListener for ListenStream {
+    fn hear(self: Arc<Self>, message: BusMessage<'_>) {
+        match message {
+            BusMessage::Event(event, position) => self.offer(event, position),
+            BusMessage::Missed(position) => self.offer_everything(position),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Publishing changes on the bus of a running server.
 
-use super::bus::Event;
+use super::bus::{Event, Position};
 use crate::kernel::context::Context;
 use crate::registry::RunningServer;
+use duplexer_core::error::Chain;
 
 impl RunningServer {
     /// Publishes a change to all subscribed clients. Without a bus it does nothing.
@@ -11,8 +12,13 @@ impl RunningServer {
     pub async fn publish(&self, event: Event) {
         let Some(subscriptions) = self.subscriptions() else { return };
         if let Err(error) = subscriptions.plan.bus.publish(event).await {
-            tracing::warn!(error, "a change could not be published");
+            tracing::warn!(error = %Chain(&error), "a change could not be published");
         }
+    }
+
+    /// Returns the position of the last change that this process knows of. `None` without a bus.
+    pub fn latest_change(&self) -> Option<Position> {
+        self.subscriptions().map(|subscriptions| subscriptions.plan.bus.latest())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Subscriptions on the wire, line by line, in both eras.
 
 mod connection_listener;
+mod feed;
 mod listen;
 pub(crate) mod wire;
 
@@ -13,12 +14,15 @@ use duplexer_types::prompt::ListPromptsResult;
 use duplexer_types::resource::ListResourcesResult;
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};
 
-use super::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};
+use super::{
+    BusMessage, Event, EventListener, MemoryBus, Position, Since, Subscription, SubscriptionBus,
+    SubscriptionLimits,
+};
 use crate::builder::ServerBuilder;
 use crate::kernel::context::Context;
 use crate::registry::{RunningServer, Server};
 use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::{BoxError, McpError};
+use duplexer_core::error::{McpError, StoreError};
 
 /// A server with all three lists, and a tool that publishes their changes.
 fn described() -> ServerBuilder<()> {
@@ -66,16 +70,18 @@ async fn until(condition: impl Fn() -> bool) {
     tokio::time::timeout(wire::TIMEOUT, coming).await.expect("it does not come about");
 }
 
-/// Returns the number of listeners on a bus.
-fn listeners(bus: &MemoryBus) -> String {
-    format!("{bus:?}")
+/// Returns the number of listeners of a server.
+fn listeners(running: &RunningServer) -> usize {
+    running.subscriptions().unwrap().router.len().0
 }
 
-/// A bus with hooks on subscribe and unsubscribe.
+/// A bus with hooks: on subscribe and unsubscribe, and after the log was read.
 #[derive(Clone)]
 struct OddBus {
     inner: MemoryBus,
     on_subscribe: Arc<dyn Fn(&EventListener) + Send + Sync>,
+    on_since: Arc<dyn Fn() + Send + Sync>,
+    last: Arc<std::sync::Mutex<Option<EventListener>>>,
     on_unsubscribe: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -84,18 +90,37 @@ impl OddBus {
         Self {
             inner: MemoryBus::new(),
             on_subscribe: Arc::new(on_subscribe),
+            on_since: Arc::new(|| {}),
+            last: Arc::default(),
             on_unsubscribe: Arc::new(|| {}),
         }
+    }
+
+    /// Delivers something that was never published.
+    fn deliver(&self, message: BusMessage<'_>) {
+        let listener = self.last.lock().unwrap().clone().unwrap();
+        listener(message);
     }
 }
 
 impl SubscriptionBus for OddBus {
-    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
+    fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>> {
         self.inner.publish(event)
+    }
+
+    fn since(&self, position: Position, at_most: usize) -> BoxFuture<'_, Result<Since, StoreError>> {
+        let page = self.inner.since(position, at_most);
+        (self.on_since)();
+        page
+    }
+
+    fn latest(&self) -> Position {
+        self.inner.latest()
     }
 
     fn subscribe(&self, listener: EventListener) -> Subscription {
         (self.on_subscribe)(&listener);
+        *self.last.lock().unwrap() = Some(Arc::clone(&listener));
         let (inner, odd) = (self.inner.subscribe(listener), Arc::clone(&self.on_unsubscribe));
         Subscription::new(move || {
             odd();

@@ -29,7 +29,7 @@ use super::record::{TaskId, TaskRecord};
 use super::store::TaskReplacement;
 use super::time::TaskClock;
 use super::view;
-use crate::features::subscriptions::Subscription;
+use crate::features::subscriptions::{BusMessage, Event, Subscription};
 use crate::kernel::principal::Principal;
 use crate::registry::WeakServer;
 use duplexer_types::task::{DetailedTask, Task};
@@ -112,11 +112,12 @@ impl Engine {
         let subscription = plan.bus.as_ref().map(|bus| {
             plan.hub.attach(bus);
             let hub = Arc::downgrade(&plan.hub);
-            bus.subscribe(Arc::new(move |event| {
-                if let crate::features::subscriptions::Event::TaskChanged { id } = event
-                    && let Some(hub) = hub.upgrade()
-                {
-                    hub.notify(&TaskId::from(&**id));
+            bus.subscribe(Arc::new(move |message| {
+                let Some(hub) = hub.upgrade() else { return };
+                match message {
+                    BusMessage::Event(Event::TaskChanged { id }, _) => hub.notify(&TaskId::from(&**id)),
+                    BusMessage::Event(..) => {}
+                    BusMessage::Missed(_) => hub.notify_all(),
                 }
             }))
         });

@@ -93,8 +93,8 @@ impl Hub {
         for bus in buses {
             let event = Event::TaskChanged { id: id.as_str().into() };
             match timeout(PUBLISH_TIMEOUT, bus.publish(event)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(error, "the change of a task could not be published"),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the change of a task could not be published"),
                 Err(_) => tracing::warn!("the change of a task could not be published in time"),
             }
         }

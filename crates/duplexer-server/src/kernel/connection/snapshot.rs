@@ -30,6 +30,12 @@ pub struct ConnectionSnapshot {
 }
 
 impl ConnectionSnapshot {
+    /// Creates the snapshot of a connection about which only the revision is known.
+    pub fn new(version: String) -> Self {
+        let (log_level, subscriptions) = (LoggingLevel::Debug, Vec::new());
+        Self { version, initialize: None, initialized: false, log_level, subscriptions }
+    }
+
     /// Takes a snapshot. Returns `None` before the handshake, and in the envelope era.
     pub fn of(connection: &Connection) -> Option<Self> {
         let agreed = connection.agreed()?;
@@ -63,6 +69,23 @@ impl ConnectionSnapshot {
             subscriptions::restore(running, &connection, &self.subscriptions);
         }
         Some(connection)
+    }
+
+    /// Applies what differs from an earlier snapshot to a connection, because another process has changed it.
+    pub fn refresh(&self, earlier: &Self, running: &RunningServer, connection: &Arc<Connection>) {
+        if self.initialized && !earlier.initialized {
+            connection.set_initialized();
+        }
+        if self.log_level != earlier.log_level {
+            connection.set_log_level(self.log_level);
+        }
+        let not_in = |other: &Self, uri: &&String| other.subscriptions.binary_search(uri).is_err();
+        let added: Vec<_> = self.subscriptions.iter().filter(|uri| not_in(earlier, uri)).cloned().collect();
+        let removed: Vec<_> = earlier.subscriptions.iter().filter(|uri| not_in(self, uri)).cloned().collect();
+        if self.initialized && !(added.is_empty() && earlier.initialized) {
+            subscriptions::restore(running, connection, &added);
+        }
+        subscriptions::remove(connection, &removed);
     }
 }
 
@@ -102,6 +125,9 @@ mod tests {
         assert!(second.client().supports(&ClientCapability::Roots));
         assert!(second.client().supports(&ClientCapability::Extension("a.b/c".into())));
         assert_eq!(ConnectionSnapshot::of(&second), Some(snapshot.clone()));
+        let changed = ConnectionSnapshot { log_level: LoggingLevel::Error, ..snapshot.clone() };
+        changed.refresh(&snapshot, &running, &second);
+        assert_eq!(ConnectionSnapshot::of(&second), Some(changed));
         let foreign = ConnectionSnapshot { version: "2026-07-28".into(), ..snapshot };
         assert!(foreign.restore(&running, Arc::new(NoChannel), Caller::default()).is_none());
     }

@@ -210,7 +210,7 @@ where
     params::<N::Params>(N::METHOD, definition, never);
 }
 
-/// No definition: the tasks extension has no schema, so only its round trip is tested.
+/// No definition: extensions have no schema, so only their round trip is tested.
 const NO_SCHEMA: &str = "";
 
 macro_rules! messages {
@@ -246,6 +246,9 @@ messages! {
         tasks_cancel            TasksCancel            "CancelTaskRequest"            => "EmptyResult";
         tasks_result            TasksResult            "GetTaskPayloadRequest"        => "CallToolResult";
         tasks_list              TasksList              "ListTasksRequest"             => "ListTasksResult";
+        skills_list             SkillsList             NO_SCHEMA                      => NO_SCHEMA;
+        skills_get              SkillsGet              NO_SCHEMA                      => NO_SCHEMA;
+        resources_directory     ResourcesDirectoryRead NO_SCHEMA                      => NO_SCHEMA;
     }
     notifications {
         initialized                Initialized               "InitializedNotification";

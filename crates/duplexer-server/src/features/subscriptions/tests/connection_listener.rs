@@ -22,11 +22,11 @@ async fn subscribe(wire: &mut Wire, verb: &str, uri: &str) {
 }
 
 /// A client whose handshake is complete on the server.
-async fn connected(over: Over, running: &RunningServer, bus: &MemoryBus) -> Wire {
-    let before = listeners(bus);
+async fn connected(over: Over, running: &RunningServer) -> Wire {
+    let before = listeners(running);
     let mut wire = over.connect(running);
     wire.handshake().await;
-    until(|| listeners(bus) != before).await;
+    until(|| listeners(running) != before).await;
     wire
 }
 
@@ -36,8 +36,8 @@ async fn a_client_is_notified_of_lists_and_of_its_subscribed_resources() {
     for over in Over::BOTH {
         let bus = MemoryBus::new();
         let running = running(bus.clone()).await;
-        let mut one = connected(over, &running, &bus).await;
-        let mut two = connected(over, &running, &bus).await;
+        let mut one = connected(over, &running).await;
+        let mut two = connected(over, &running).await;
         subscribe(&mut one, "subscribe", "file:///a").await;
         subscribe(&mut one, "subscribe", "file:///a").await;
         subscribe(&mut one, "unsubscribe", "file:///never").await;
@@ -83,8 +83,8 @@ async fn a_handler_notifies_all_clients_of_advertised_changes() {
     let options = NotificationOptions { prompts_changed: true, ..NotificationOptions::default() };
     let server = described().subscriptions(bus.clone()).notification_options(options).build().unwrap();
     let running = server.start().await.unwrap();
-    let mut one = connected(Over::Memory, &running, &bus).await;
-    let mut two = connected(Over::Memory, &running, &bus).await;
+    let mut one = connected(Over::Memory, &running).await;
+    let mut two = connected(Over::Memory, &running).await;
     one.request(5, "tools/call", json!({"name": "change"})).await;
     two.expect(changed("prompts")).await;
     // The tool itself notifies its own client; what was published can arrive before or after the response.
@@ -117,11 +117,13 @@ async fn a_closed_connection_unsubscribes_from_the_bus() {
     for over in Over::BOTH {
         let bus = MemoryBus::new();
         let running = running(bus.clone()).await;
-        drop(connected(over, &running, &bus).await);
-        let mut wire = connected(over, &running, &bus).await;
+        drop(connected(over, &running).await);
+        let mut wire = connected(over, &running).await;
+        subscribe(&mut wire, "subscribe", "file:///a").await;
         wire.close_sending();
         assert_eq!(wire.read().await, None);
-        until(|| listeners(&bus) == "MemoryBus { listeners: 0 }").await;
+        until(|| listeners(&running) == 0).await;
+        assert_eq!(running.subscriptions().unwrap().router.len(), (0, 0));
         bus.tell(&Event::ToolsChanged);
     }
 }
@@ -131,8 +133,8 @@ async fn a_closed_connection_unsubscribes_from_the_bus() {
 async fn a_client_that_does_not_read_blocks_no_other() {
     let bus = MemoryBus::new();
     let running = running(bus.clone()).await;
-    let mut slow = connected(Over::Memory, &running, &bus).await;
-    let mut quick = connected(Over::Memory, &running, &bus).await;
+    let mut slow = connected(Over::Memory, &running).await;
+    let mut quick = connected(Over::Memory, &running).await;
     let uri = |index: usize| format!("file:///{index}/{}", "x".repeat(400));
     for index in 0..500 {
         subscribe(&mut slow, "subscribe", &uri(index)).await;
@@ -164,11 +166,27 @@ async fn subscribing_can_be_the_authors_own() {
     };
     let server = described().on(methods::ResourcesSubscribe, own).subscriptions(bus.clone()).build().unwrap();
     let running = server.start().await.unwrap();
-    let mut wire = connected(Over::Memory, &running, &bus).await;
+    let mut wire = connected(Over::Memory, &running).await;
     subscribe(&mut wire, "subscribe", "file:///a").await;
     wire.request(2, "resources/subscribe", json!({"uri": "file:///b"})).await;
     assert_eq!(wire.next().await["error"]["code"], -32603);
     let mut wire = Over::Memory.connect(&running);
     wire.ask(1, "resources/subscribe", json!({"uri": "file:///a"})).await;
     assert_eq!(wire.next().await["error"]["code"], -32601);
+}
+
+/// SCL-10: after a gap a client hears that its lists and its subscribed resources have changed.
+#[tokio::test]
+async fn a_client_hears_that_everything_has_changed_after_a_gap() {
+    let bus = OddBus::new(|_| {});
+    let gap = bus.clone();
+    let running = running(bus).await;
+    let mut wire = connected(Over::Memory, &running).await;
+    subscribe(&mut wire, "subscribe", "file:///a").await;
+    gap.deliver(BusMessage::Missed(Position(7)));
+    for expected in [changed("tools"), changed("prompts"), changed("resources"), updated("file:///a")] {
+        wire.expect(expected).await;
+    }
+    gap.inner.tell(&Event::PromptsChanged);
+    wire.expect(changed("prompts")).await;
 }

@@ -86,7 +86,7 @@ async fn a_listener_receives_what_it_requested_under_its_own_id() {
 /// SUB-03: what happens while the acknowledgement is written, and even before it, is sent after it.
 #[tokio::test]
 async fn an_acknowledged_listener_misses_nothing() {
-    let bus = OddBus::new(|listener| listener(&Event::PromptsChanged));
+    let bus = OddBus::new(|listener| listener(BusMessage::Event(&Event::PromptsChanged, Position(1))));
     let running = running(bus.clone()).await;
     let channel = Arc::new(Way { bus: bus.inner, ..Way::default() });
     let envelope = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -117,7 +117,7 @@ impl Outbound for Way {
     fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
         lock(&self.sent).push(method.to_owned());
         match method {
-            "notifications/subscriptions/acknowledged" => self.bus.tell(&Event::ToolsChanged),
+            "notifications/subscriptions/acknowledged" => drop(self.bus.tell(&Event::ToolsChanged)),
             "notifications/tools/list_changed" => self.closing.cancel(),
             _ => {}
         }
@@ -186,7 +186,7 @@ async fn a_cancelled_stream_makes_room_for_another() {
         wire.expect(error(2, -32603, "Subscription limit reached")).await;
         wire.notify("notifications/cancelled", json!({"requestId": 1})).await;
         until(|| open_streams(&running) == 0).await;
-        assert_eq!(listeners(&bus), "MemoryBus { listeners: 0 }");
+        assert_eq!(running.subscriptions().unwrap().router.len(), (0, 0));
         bus.tell(&Event::ToolsChanged);
         listen(&mut wire, 3, everything()).await;
         bus.tell(&Event::ToolsChanged);
@@ -210,13 +210,12 @@ async fn a_client_can_open_a_thousand_streams_and_no_more() {
 #[tokio::test]
 async fn the_end_of_a_connection_frees_its_streams() {
     for over in Over::BOTH {
-        let bus = MemoryBus::new();
-        let running = running(bus.clone()).await;
+        let running = running(MemoryBus::new()).await;
         let mut wire = over.connect(&running);
         listen(&mut wire, 1, everything()).await;
         drop(wire);
         until(|| open_streams(&running) == 0).await;
-        assert_eq!(listeners(&bus), "MemoryBus { listeners: 0 }");
+        assert_eq!(listeners(&running), 0);
     }
 }
 
@@ -224,25 +223,26 @@ async fn the_end_of_a_connection_frees_its_streams() {
 #[tokio::test]
 async fn a_stream_that_cannot_keep_up_is_ended_in_order() {
     let limits = SubscriptionLimits { backlog: 2, ..SubscriptionLimits::default() };
-    let flood = OddBus::new(|listener| {
-        for event in
-            [Event::ToolsChanged, Event::PromptsChanged, Event::ToolsChanged, Event::ResourcesChanged]
-        {
-            listener(&event);
-        }
-    });
-    let bus = flood.inner.clone();
-    let running = running_within(flood, limits).await;
+    let bus = MemoryBus::new();
+    let running = running_within(bus.clone(), limits).await;
     let mut wire = Over::Memory.connect(&running);
     let calm = json!({"toolsListChanged": true});
     listen(&mut wire, 1, calm).await;
-    wire.expect(tools_changed(&json!(1))).await;
     listen(&mut wire, 2, everything()).await;
+    // No task runs between these, so that the streams cannot send in between.
+    for event in [Event::ToolsChanged, Event::PromptsChanged, Event::ToolsChanged, Event::ResourcesChanged] {
+        bus.tell(&event);
+    }
+    let mut received: Vec<Value> = Vec::new();
+    for _ in 0..5 {
+        received.push(wire.next().await);
+    }
+    let (of_calm, of_ended): (Vec<_>, Vec<_>) =
+        received.into_iter().partition(|message| message["params"]["_meta"][SUBSCRIPTION_ID] == 1);
+    assert_eq!(of_calm, [tools_changed(&json!(1))]);
     let id = json!(2);
-    wire.expect(tools_changed(&id)).await;
-    wire.expect(tagged("notifications/prompts/list_changed", json!({}), &id)).await;
-    wire.expect(cancelled(&id)).await;
-    wire.expect(result(&id)).await;
+    let prompts = tagged("notifications/prompts/list_changed", json!({}), &id);
+    assert_eq!(of_ended, [tools_changed(&id), prompts, cancelled(&id), result(&id)]);
     assert_eq!(open_streams(&running), 1);
     bus.tell(&Event::ToolsChanged);
     wire.expect(tools_changed(&json!(1))).await;
@@ -323,6 +323,25 @@ async fn a_bus_that_fails_does_not_leak_a_place() {
     listen(&mut wire, 1, everything()).await;
     wire.notify("notifications/cancelled", json!({"requestId": 1})).await;
     until(|| open_streams(&running) == 0).await;
+    running.shutdown().await;
+}
+
+/// SCL-10: after a gap a listener hears that everything it requested has changed, however small its backlog is.
+#[tokio::test]
+async fn a_listener_hears_that_everything_has_changed_after_a_gap() {
+    let bus = OddBus::new(|_| {});
+    let gap = bus.clone();
+    let limits = SubscriptionLimits { backlog: 1, ..SubscriptionLimits::default() };
+    let running = running_within(bus, limits).await;
+    let mut wire = Over::Memory.connect(&running);
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["file:///a"]});
+    listen(&mut wire, 1, filter).await;
+    gap.deliver(BusMessage::Missed(Position(7)));
+    wire.expect(tools_changed(&json!(1))).await;
+    wire.expect(updated("file:///a", &json!(1))).await;
+    gap.inner.tell(&Event::ToolsChanged);
+    wire.expect(tools_changed(&json!(1))).await;
+    assert_eq!(open_streams(&running), 1);
 }
 
 /// SUB-10: without a bus there are no listeners, nothing is advertised, and publishing has no effect.

@@ -1,0 +1,123 @@
+//! What a node checks of the store before it serves.
+
+use std::time::Duration;
+
+use duplexer_core::error::{BoxError, StoreError};
+use redis::{Client, Cmd, ConnectionAddr, Value};
+
+use crate::connection::Connection;
+use crate::error::ConnectError;
+use crate::keys::Keys;
+
+/// The ACL rule for each kind of command, and a harmless command of that kind.
+fn probes(keys: &Keys) -> Vec<(&'static str, &'static str, Cmd)> {
+    let key = keys.check();
+    let command = |name: &str, arguments: &[&str]| {
+        let mut command = redis::cmd(name);
+        for argument in arguments {
+            command.arg(*argument);
+        }
+        command
+    };
+    vec![
+        ("SET", "~dpx1:* +@write +@string", command("SET", &[&key, "1", "PX", "1000"])),
+        ("GET", "+@read +@string", command("GET", &[&key])),
+        ("HGET", "+@hash", command("HGET", &[&format!("{key}h"), "f"])),
+        ("ZCARD", "+@sortedset", command("ZCARD", &[&format!("{key}z")])),
+        ("LLEN", "+@list", command("LLEN", &[&format!("{key}l")])),
+        ("XLEN", "+@stream", command("XLEN", &[&format!("{key}x")])),
+        ("EVAL", "+@scripting", command("EVAL", &["return 1", "0"])),
+        ("PUBLISH", "+@pubsub &dpx1:*", command("PUBLISH", &[&keys.changes_channel(), ""])),
+    ]
+}
+
+/// Checks the version, the rights and the eviction policy.
+pub(crate) async fn check(connection: &Connection, keys: &Keys) -> Result<(), ConnectError> {
+    let info: String = connection
+        .query(redis::cmd("INFO").arg("server").arg("memory"))
+        .await
+        .map_err(|error| refused(error, "INFO", "+info"))?;
+    check_version(&info)?;
+    for (name, rule, command) in probes(keys) {
+        connection.query::<Value>(&command).await.map_err(|error| refused(error, name, rule))?;
+    }
+    check_eviction(&info);
+    Ok(())
+}
+
+fn refused(error: StoreError, command: &'static str, rule: &'static str) -> ConnectError {
+    match error {
+        StoreError::Denied(cause) => ConnectError::Denied { command, rule, cause },
+        other => ConnectError::Failed(other.into()),
+    }
+}
+
+fn check_version(info: &str) -> Result<(), ConnectError> {
+    // Valkey also reports the version of Redis that it is compatible with.
+    let (name, version, first) = match (field(info, "valkey_version"), field(info, "redis_version")) {
+        (Some(version), _) => ("Valkey", version, (7, 2)),
+        (None, Some(version)) => ("Redis", version, (7, 0)),
+        (None, None) => return Ok(()),
+    };
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
+    if (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default()) < first {
+        return Err(ConnectError::Version { name: name.to_owned(), version: version.to_owned() });
+    }
+    Ok(())
+}
+
+/// Warns of a policy that removes what sessions need. Everything has an expiry, so that `volatile-*` removes it too.
+fn check_eviction(info: &str) {
+    let policy = field(info, "maxmemory_policy").unwrap_or_default();
+    if !policy.is_empty() && !matches!(policy, "noeviction" | "volatile-ttl") {
+        tracing::warn!(
+            policy,
+            "the store can evict sessions and events while they are in use: set `maxmemory-policy noeviction`"
+        );
+    }
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// Returns the address of a client, without its credentials.
+pub(crate) fn address(client: &Client) -> String {
+    match client.get_connection_info().addr() {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            format!("{host}:{port}")
+        }
+        ConnectionAddr::Unix(path) => path.display().to_string(),
+        _ => "an unknown address".to_owned(),
+    }
+}
+
+/// Returns why no connection could be made.
+pub(crate) fn no_connection(address: String, error: redis::RedisError) -> ConnectError {
+    match crate::error::store_error(error) {
+        StoreError::Denied(cause) => ConnectError::Credentials { address, cause },
+        StoreError::Unavailable(cause) => ConnectError::Unreachable { address, cause },
+        other => ConnectError::Failed(other.into()),
+    }
+}
+
+/// Returns the failure of an attempt that took too long.
+pub(crate) fn too_slow(address: String, limit: Duration) -> ConnectError {
+    let cause: BoxError = format!("no answer within {} s", limit.as_secs()).into();
+    ConnectError::Unreachable { address, cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SCL-25: versions before the first supported one are refused by name.
+    #[test]
+    fn versions_are_compared_by_program() {
+        let check = |info: &str| check_version(info).map_err(|error| error.to_string());
+        assert_eq!(check("redis_version:7.0.15\r\n"), Ok(()));
+        assert_eq!(check("redis_version:7.2.4\r\nvalkey_version:9.1.2\r\n"), Ok(()));
+        let old = "the store is Redis 6.2.14: Redis 7.0 or Valkey 7.2 is needed";
+        assert_eq!(check("redis_version:6.2.14\r\n"), Err(old.to_owned()));
+    }
+}

@@ -1,0 +1,246 @@
+//! Events of streams: a list of events and a hash with the state of each stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use duplexer_http::{
+    Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Numbering, Page, StoredEvent,
+    StreamId, StreamKey, StreamReader, Takeover, Wake,
+};
+use redis::Value;
+
+use crate::keys::wake_name;
+use crate::link::Node;
+use crate::scripts;
+use crate::value::{self, millis, unreadable};
+
+/// Events in the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Events(pub(crate) Arc<Node>);
+
+impl EventStore for Events {
+    fn append<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        batch: Batch<'a>,
+    ) -> BoxFuture<'a, Result<Appended, StoreError>> {
+        Box::pin(async move {
+            let call = self.appending(stream, &batch)?;
+            let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
+            Ok(match outcome.as_str() {
+                "stored" => {
+                    let (last, reader) = (value::next(&mut rest)?, next_run(&mut rest)?);
+                    self.0.counters.batches_appended.increment();
+                    self.0.counters.events_appended.add(batch.events.len() as u64);
+                    self.0.wake_reader(reader, wake_name(stream));
+                    Appended::UpTo { last, reader }
+                }
+                "full" => Appended::Full,
+                "closed" => Appended::Closed,
+                _ => Appended::Unknown,
+            })
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        after: u64,
+        at_most: usize,
+    ) -> BoxFuture<'a, Result<Option<Page>, StoreError>> {
+        Box::pin(async move {
+            let keys = self.0.keys.session(&stream.session);
+            let mut call = scripts::READ.key(keys.stream(stream.stream));
+            call.key(keys.events(stream.stream)).arg(after).arg(at_most);
+            let Some(answer) = self.0.connection.run::<Option<Vec<Value>>>(&call).await? else {
+                return Ok(None);
+            };
+            let page = read_page(answer, after)?;
+            if page.first > after + 1 {
+                self.0.counters.events_gaps.increment();
+            }
+            Ok(Some(page))
+        })
+    }
+
+    fn attach<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        attach: Attach,
+    ) -> BoxFuture<'a, Result<Attached, StoreError>> {
+        Box::pin(async move {
+            let keys = self.0.keys.session(&stream.session);
+            let mut call = scripts::ATTACH.key(keys.stream(stream.stream));
+            call.key(keys.events(stream.stream)).key(keys.record()).key(keys.streams());
+            call.arg(attach.reader.to_string())
+                .arg(attach.after.map(|after| after.to_string()).unwrap_or_default());
+            call.arg(replaced(attach.takeover)).arg(millis(self.0.settings.session_expiry));
+            let opened = stream.stream == StreamId::STANDALONE;
+            call.arg(if opened { stream.stream.to_string() } else { String::new() });
+            let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
+            Ok(match outcome.as_str() {
+                "reader" => {
+                    let (number, after) = (value::next(&mut rest)?, value::next(&mut rest)?);
+                    let earlier = next_run(&mut rest)?;
+                    let position: String = value::next(&mut rest)?;
+                    let position = value::position(&position)?;
+                    if earlier.is_some() {
+                        self.0.counters.readers_replaced.increment();
+                    }
+                    self.0.wake_reader(earlier, wake_name(stream));
+                    Attached::Reader { number, after, position }
+                }
+                "held" => Attached::Held(next_run(&mut rest)?.ok_or_else(|| unreadable("no reader"))?),
+                _ => Attached::Unknown,
+            })
+        })
+    }
+
+    fn detach<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        reader: u64,
+        received: u64,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let keys = self.0.keys.session(&stream.session);
+            let mut call = scripts::DETACH.key(keys.stream(stream.stream));
+            call.key(keys.events(stream.stream)).arg(reader).arg(received);
+            call.arg(millis(self.0.settings.read_stream));
+            self.0.connection.run::<()>(&call).await
+        })
+    }
+
+    fn conclude<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        writer: RunId,
+        last: &'a Bytes,
+    ) -> BoxFuture<'a, Result<Concluded, StoreError>> {
+        Box::pin(async move {
+            let keys = self.0.keys.session(&stream.session);
+            let mut call = scripts::CONCLUDE.key(keys.stream(stream.stream));
+            call.key(keys.events(stream.stream)).key(keys.in_flight());
+            call.arg(writer.to_string()).arg(encode(EventKind::Final, last));
+            call.arg(millis(self.0.settings.unread_stream));
+            let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
+            Ok(match outcome.as_str() {
+                "ended" => {
+                    self.0.counters.nodes_lost.increment();
+                    self.0.wake_reader(next_run(&mut rest)?, wake_name(stream));
+                    Concluded::Ended
+                }
+                "already" => Concluded::Already,
+                _ => Concluded::Unknown,
+            })
+        })
+    }
+
+    fn forget<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let keys = self.0.keys.session(session);
+            let mut call = scripts::FORGET.key(keys.streams());
+            call.arg(keys.base()).arg(StreamId::STANDALONE.to_string());
+            self.0.connection.run::<()>(&call).await
+        })
+    }
+
+    fn watch(&self, stream: &StreamKey) -> Wake {
+        let changed = self.0.wakes.watch(wake_name(stream)).notified_owned();
+        Wake::new(changed)
+    }
+}
+
+impl Events {
+    fn appending(
+        &self,
+        stream: &StreamKey,
+        batch: &Batch<'_>,
+    ) -> Result<redis::ScriptInvocation<'static>, StoreError> {
+        let keys = self.0.keys.session(&stream.session);
+        let settings = &self.0.settings;
+        let mut call = scripts::APPEND.key(keys.stream(stream.stream));
+        call.key(keys.events(stream.stream)).key(keys.in_flight()).key(keys.streams()).key(keys.deleted());
+        call.arg(batch.writer.to_string());
+        let position = match batch.numbering {
+            Numbering::From(first) => {
+                call.arg(first).arg("");
+                None
+            }
+            Numbering::Next { token, position } => {
+                call.arg("").arg(format!("{token:032x}"));
+                position
+            }
+            other => return Err(StoreError::Failed(format!("unknown numbering {other:?}").into())),
+        };
+        call.arg(batch.unanswered.map(|number| number.to_string()).unwrap_or_default());
+        call.arg(settings.limits.stream_events).arg(settings.limits.stream_bytes);
+        call.arg(settings.limits.session_bytes);
+        call.arg(millis(settings.session_expiry)).arg(millis(settings.unread_stream));
+        call.arg(stream.stream.to_string());
+        call.arg(batch.request.map(value::json).transpose()?.unwrap_or_default()).arg(keys.base());
+        call.arg(position.map(|position| position.to_string()).unwrap_or_default());
+        for event in batch.events {
+            call.arg(encode(event.kind, &event.data));
+        }
+        Ok(call)
+    }
+}
+
+/// Returns an event as it is stored: the letter of its kind, and the message.
+fn encode(kind: EventKind, data: &[u8]) -> Vec<u8> {
+    let letter = match kind {
+        EventKind::Request => b'r',
+        EventKind::Final => b'f',
+        _ => b'n',
+    };
+    let mut event = Vec::with_capacity(data.len() + 1);
+    event.push(letter);
+    event.extend_from_slice(data);
+    event
+}
+
+fn decode(event: Vec<u8>) -> Result<StoredEvent, StoreError> {
+    let mut data = Bytes::from(event);
+    let kind = match data.first() {
+        Some(b'n') => EventKind::Notification,
+        Some(b'r') => EventKind::Request,
+        Some(b'f') => EventKind::Final,
+        _ => return Err(unreadable("an event has an unknown kind")),
+    };
+    Ok(StoredEvent::new(data.split_off(1), kind))
+}
+
+fn read_page(answer: Vec<Value>, after: u64) -> Result<Page, StoreError> {
+    let mut values = answer.into_iter();
+    let mut page = Page::empty(after);
+    page.first = value::next(&mut values)?;
+    page.ended = value::next(&mut values)?;
+    page.writer = next_run(&mut values)?;
+    let request: String = value::next(&mut values)?;
+    if !request.is_empty() {
+        page.request = Some(serde_json::from_str(&request).map_err(unreadable)?);
+    }
+    let (run, number) = (next_run(&mut values)?, value::next(&mut values)?);
+    page.reader = run.map(|run| StreamReader { run, number });
+    let events: Vec<Vec<u8>> = value::next(&mut values)?;
+    page.events = events.into_iter().map(decode).collect::<Result<_, _>>()?;
+    Ok(page)
+}
+
+/// Takes a run, which is empty where there is none.
+fn next_run(values: &mut std::vec::IntoIter<Value>) -> Result<Option<RunId>, StoreError> {
+    value::run(&value::next::<String>(values)?)
+}
+
+/// Returns which reader is replaced: `*` for any, nothing for none.
+fn replaced(takeover: Takeover) -> String {
+    match takeover {
+        Takeover::Always => "*".to_owned(),
+        Takeover::Of(run) => run.to_string(),
+        _ => String::new(),
+    }
+}

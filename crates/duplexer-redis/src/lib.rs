@@ -1,0 +1,32 @@
+//! Scale-out for Duplexer: several nodes behind any balancer serve one server, on a Redis (7.0 or later) or Valkey (7.2 or
+//! later) that they share.
+//!
+//! A session belongs to no node. The store has its state, its events and its requests in flight; wake-ups through
+//! publish/subscribe save time, and one that is lost costs no data. Requests of the envelope era do not use the store,
+//! unless they publish changes or listen for them.
+
+mod bus;
+mod check;
+mod connection;
+mod entry_id;
+mod error;
+mod events;
+mod keys;
+mod lease;
+mod link;
+mod nodes;
+#[cfg(feature = "auth")]
+mod records;
+mod scripts;
+mod sessions;
+mod shared;
+mod stats;
+mod value;
+mod wakes;
+
+pub use bus::RedisBus;
+pub use error::ConnectError;
+#[cfg(feature = "auth")]
+pub use records::RedisRecords;
+pub use shared::{Connect, Shared};
+pub use stats::Stats;

@@ -1,0 +1,136 @@
+//! What all stores of one node share: the connection, the names, the run, and the tasks that keep the node alive.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use tokio::task::JoinSet;
+
+use crate::connection::Connection;
+use crate::keys::Keys;
+use crate::lease::Lease;
+use crate::stats::Counters;
+use crate::wakes::Wakes;
+
+/// Bounds and times of what is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Expiry of an unused session.
+    pub(crate) session_expiry: Duration,
+    /// How long the id of a deleted session stays unusable.
+    pub(crate) deleted: Duration,
+    /// Expiry of a stream that has ended and was not read to its end.
+    pub(crate) unread_stream: Duration,
+    /// Expiry of a stream that has ended and was read to its end.
+    pub(crate) read_stream: Duration,
+    /// Interval of reading the inbox and the log of changes without a wake-up.
+    pub(crate) poll: Duration,
+    /// Expiry of a lease.
+    pub(crate) lease: Duration,
+    /// Number of changes in the log.
+    pub(crate) change_log: usize,
+    pub(crate) limits: Limits,
+}
+
+/// Bounds of what one session can store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) requests: usize,
+    pub(crate) streams: usize,
+    pub(crate) stream_events: usize,
+    pub(crate) stream_bytes: usize,
+    pub(crate) session_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            session_expiry: Duration::from_secs(30 * 60),
+            deleted: Duration::from_secs(10 * 60),
+            unread_stream: Duration::from_secs(5 * 60),
+            read_stream: Duration::from_secs(60),
+            poll: Duration::from_secs(1),
+            lease: Duration::from_secs(10),
+            change_log: 100_000,
+            limits: Limits {
+                requests: 256,
+                streams: 256,
+                stream_events: 1000,
+                stream_bytes: 1 << 20,
+                session_bytes: 4 << 20,
+            },
+        }
+    }
+}
+
+/// The link of one node to the store.
+pub(crate) struct Link {
+    pub(crate) connection: Connection,
+    pub(crate) keys: Keys,
+    pub(crate) settings: Settings,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) wakes: Wakes,
+    pub(crate) lease: Lease,
+}
+
+impl Link {
+    /// Returns whether a run has a lease.
+    pub(crate) async fn is_alive(&self, run: RunId) -> Result<bool, StoreError> {
+        if run == self.lease.run() {
+            return Ok(true);
+        }
+        self.connection.query(redis::cmd("EXISTS").arg(self.keys.lease(run))).await
+    }
+
+    /// Wakes the reader of a stream, at this node or at another. A wake-up that is lost costs time, and no event.
+    pub(crate) fn wake(self: &Arc<Self>, reader: Option<RunId>, stream: String, tasks: &Mutex<JoinSet<()>>) {
+        let Some(reader) = reader else { return };
+        if reader == self.lease.run() {
+            self.wakes.wake(&stream);
+            return;
+        }
+        let link = Arc::clone(self);
+        let mut tasks = tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let channel = link.keys.run_channel(reader);
+            let sent = link.connection.query::<()>(redis::cmd("PUBLISH").arg(channel).arg(stream)).await;
+            if let Err(error) = sent {
+                tracing::debug!(%error, "a wake-up was lost");
+            }
+        });
+    }
+}
+
+/// A node: its link, and its tasks, which end with it.
+pub(crate) struct Node {
+    link: Arc<Link>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Node {
+    pub(crate) fn new(link: Arc<Link>, tasks: JoinSet<()>) -> Self {
+        Self { link, tasks: Mutex::new(tasks) }
+    }
+
+    /// Wakes the reader of a stream.
+    pub(crate) fn wake_reader(&self, reader: Option<RunId>, stream: String) {
+        self.link.wake(reader, stream, &self.tasks);
+    }
+}
+
+impl std::ops::Deref for Node {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.link
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("run", &self.lease.run()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,195 @@
+//! Messages between nodes: an inbox per run, which the run reads when it is woken, and at intervals.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use duplexer_http::{Health, NodeListener, NodeMessage, Nodes, Sent, SessionDigest};
+use duplexer_types::jsonrpc::RequestId;
+use redis::streams::StreamRangeReply;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use crate::entry_id::EntryId;
+use crate::lease;
+use crate::link::{Link, Node};
+use crate::scripts;
+use crate::value::{self, millis};
+
+const MAX_MESSAGES: usize = 10_000;
+const MAX_BYTES: usize = 16 << 20;
+/// Messages read at once.
+const PAGE: usize = 256;
+/// Expiry of an inbox in multiples of the lease.
+const INBOX_LEASES: u32 = 6;
+
+/// The nodes of one server.
+#[derive(Clone)]
+pub(crate) struct RedisNodes {
+    pub(crate) node: Arc<Node>,
+    pub(crate) inbox: Arc<Inbox>,
+}
+
+/// Who receives the messages of this node.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    listener: Mutex<Option<Weak<dyn NodeListener>>>,
+}
+
+impl Nodes for RedisNodes {
+    fn run(&self) -> RunId {
+        self.node.lease.run()
+    }
+
+    fn send<'a>(&'a self, to: RunId, message: &'a NodeMessage) -> BoxFuture<'a, Result<Sent, StoreError>> {
+        Box::pin(async move {
+            let keys = &self.node.keys;
+            let mut call = scripts::SEND.key(keys.lease(to));
+            call.key(keys.inbox(to)).key(keys.inbox_bytes(to));
+            call.arg(value::json(&WireMessage::new(message)?)?).arg(MAX_MESSAGES).arg(MAX_BYTES);
+            call.arg(millis(self.node.settings.lease * INBOX_LEASES)).arg(keys.run_channel(to));
+            let outcome: String = self.node.connection.run(&call).await?;
+            self.node.counters.messages_sent.increment();
+            match outcome.as_str() {
+                "queued" => Ok(Sent::Queued),
+                "gone" => Ok(Sent::Gone),
+                _ => Err(StoreError::Full),
+            }
+        })
+    }
+
+    fn receive(&self, listener: Weak<dyn NodeListener>) {
+        *self.inbox.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+        self.node.wakes.inbox.notify_one();
+    }
+
+    fn is_alive(&self, run: RunId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.node.is_alive(run))
+    }
+
+    fn health(&self) -> Health {
+        self.node.lease.health()
+    }
+
+    fn leave(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(lease::end(&self.node))
+    }
+}
+
+impl Inbox {
+    fn listener(&self) -> Option<Arc<dyn NodeListener>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.upgrade()
+    }
+}
+
+/// Reads the inbox, for ever.
+pub(crate) async fn read(link: Arc<Link>, inbox: Arc<Inbox>) {
+    let mut reader = Reader { run: link.lease.run(), last: EntryId::default() };
+    loop {
+        let _ = timeout(link.settings.poll, link.wakes.inbox.notified()).await;
+        // Without a listener the messages stay where they are.
+        let Some(listener) = inbox.listener() else { continue };
+        loop {
+            match reader.read_page(&link, &*listener).await {
+                Ok(PAGE) => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "the inbox cannot be read");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Where the inbox of a run was read to.
+struct Reader {
+    run: RunId,
+    last: EntryId,
+}
+
+impl Reader {
+    /// Delivers the messages that are there, up to a page. Returns their number.
+    ///
+    /// A message is removed after its delivery. A removal that fails is made up for by the next one, and does not deliver
+    /// the message again, because reading begins after the last one that was delivered.
+    async fn read_page(&mut self, link: &Link, listener: &dyn NodeListener) -> Result<usize, StoreError> {
+        let run = link.lease.run();
+        if run != self.run {
+            *self = Self { run, last: EntryId::default() };
+        }
+        let inbox = link.keys.inbox(run);
+        let mut command = redis::cmd("XRANGE");
+        command.arg(&inbox).arg(format!("({}", self.last)).arg("+").arg("COUNT").arg(PAGE);
+        let page: StreamRangeReply = link.connection.query(&command).await?;
+        let mut bytes = 0;
+        for entry in &page.ids {
+            let text: String = entry.get("m").unwrap_or_default();
+            bytes += text.len();
+            self.last = entry.id.parse()?;
+            deliver(link, listener, &text);
+        }
+        if !page.ids.is_empty() {
+            let mut call = scripts::TAKEN.key(inbox);
+            call.key(link.keys.inbox_bytes(run)).arg(self.last.next().to_string()).arg(bytes);
+            link.connection.run::<()>(&call).await?;
+        }
+        Ok(page.ids.len())
+    }
+}
+
+fn deliver(link: &Link, listener: &dyn NodeListener, text: &str) {
+    match serde_json::from_str::<WireMessage>(text) {
+        Ok(message) => {
+            link.counters.messages_received.increment();
+            listener.receive(message.read());
+        }
+        Err(error) => tracing::warn!(%error, "a message of another node cannot be read"),
+    }
+}
+
+/// A message as it is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WireMessage {
+    Response { session: SessionDigest, message: String },
+    Progress { session: SessionDigest, message: String },
+    Cancelled { session: SessionDigest, request: RequestId },
+    Deleted { session: SessionDigest },
+    Posted { link: SessionDigest, message: String },
+}
+
+impl WireMessage {
+    fn new(message: &NodeMessage) -> Result<Self, StoreError> {
+        Ok(match message {
+            NodeMessage::Response { session, message } => {
+                Self::Response { session: *session, message: text(message)? }
+            }
+            NodeMessage::Progress { session, message } => {
+                Self::Progress { session: *session, message: text(message)? }
+            }
+            NodeMessage::Cancelled { session, request } => {
+                Self::Cancelled { session: *session, request: request.clone() }
+            }
+            NodeMessage::Deleted { session } => Self::Deleted { session: *session },
+            NodeMessage::Posted { link, message } => Self::Posted { link: *link, message: text(message)? },
+            other => return Err(StoreError::Failed(format!("unknown message {other:?}").into())),
+        })
+    }
+
+    fn read(self) -> NodeMessage {
+        match self {
+            Self::Response { session, message } => NodeMessage::Response { session, message: message.into() },
+            Self::Progress { session, message } => NodeMessage::Progress { session, message: message.into() },
+            Self::Cancelled { session, request } => NodeMessage::Cancelled { session, request },
+            Self::Deleted { session } => NodeMessage::Deleted { session },
+            Self::Posted { link, message } => NodeMessage::Posted { link, message: message.into() },
+        }
+    }
+}
+
+fn text(message: &Bytes) -> Result<String, StoreError> {
+    String::from_utf8(message.to_vec()).map_err(|error| StoreError::Failed(error.into()))
+}

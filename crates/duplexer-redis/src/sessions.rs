@@ -1,0 +1,308 @@
+//! Sessions and their requests in flight.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::StoreError;
+use duplexer_http::{
+    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionRecord,
+    SessionStore, StreamId,
+};
+use duplexer_server::ConnectionSnapshot;
+use duplexer_types::json::Json;
+use duplexer_types::jsonrpc::RequestId;
+use sha2::{Digest as _, Sha256};
+
+use crate::keys::{LAYOUT, SessionKeys};
+use crate::link::Node;
+use crate::scripts;
+use crate::value::{self, millis, unreadable};
+
+/// Prefix of the fields that hold one subscription each, so that nodes change them without losing another's.
+const SUBSCRIPTION: &str = "s:";
+
+/// Sessions in the store: a hash for the record and one for the requests in flight.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions(pub(crate) Arc<Node>);
+
+impl SessionStore for Sessions {
+    fn create<'a>(
+        &'a self,
+        id: &'a str,
+        record: &'a SessionRecord,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        Box::pin(async move {
+            let keys = self.0.keys.session(id);
+            let fields = fields(record)?;
+            let mut call = scripts::CREATE.key(keys.record());
+            call.key(keys.deleted()).arg(self.expiry()).arg(digest_of(&fields));
+            for (field, value) in &fields {
+                call.arg(field).arg(value);
+            }
+            let made: bool = self.0.connection.run(&call).await?;
+            Ok(if made { Created::New } else { Created::Exists })
+        })
+    }
+
+    fn admit<'a>(
+        &'a self,
+        id: &'a str,
+        admission: Admission<'a>,
+    ) -> BoxFuture<'a, Result<Admitted, StoreError>> {
+        Box::pin(async move {
+            let admitted = self.try_admit(id, &admission).await?;
+            if !matches!(admitted, Admitted::InFlight | Admitted::TooMany) || !self.prune(id).await? {
+                return Ok(admitted);
+            }
+            self.try_admit(id, &admission).await
+        })
+    }
+
+    fn update<'a>(
+        &'a self,
+        id: &'a str,
+        changes: &'a [Change],
+    ) -> BoxFuture<'a, Result<Option<Revision>, StoreError>> {
+        Box::pin(async move {
+            let mut call = scripts::UPDATE.key(self.0.keys.session(id).record());
+            call.arg(LAYOUT).arg(self.expiry());
+            for change in changes {
+                let (field, value) = assignment(change)?;
+                call.arg(field).arg(value);
+            }
+            let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
+            match outcome.as_str() {
+                "unknown" => Ok(None),
+                "updated" => Ok(Some(Revision(value::next(&mut rest)?))),
+                _ => Err(later_layout(&value::next::<String>(&mut rest)?)),
+            }
+        })
+    }
+
+    fn locate<'a>(
+        &'a self,
+        id: &'a str,
+        request: &'a RequestId,
+    ) -> BoxFuture<'a, Result<Option<Placement>, StoreError>> {
+        Box::pin(async move {
+            let mut command = redis::cmd("HGET");
+            command.arg(self.0.keys.session(id).in_flight()).arg(value::json(request)?);
+            let placement: Option<String> = self.0.connection.query(&command).await?;
+            placement.map(|text| read_placement(&text)).transpose()
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        id: &'a str,
+        request: &'a RequestId,
+        placement: Placement,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let mut call = scripts::RELEASE.key(self.0.keys.session(id).in_flight());
+            call.arg(value::json(request)?).arg(write_placement(placement));
+            self.0.connection.run::<()>(&call).await
+        })
+    }
+
+    fn touch<'a>(&'a self, ids: &'a [Arc<str>]) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            for id in ids {
+                let keys = self.0.keys.session(id);
+                let mut call = scripts::TOUCH.key(keys.record());
+                call.key(keys.in_flight()).key(keys.streams()).arg(self.expiry()).arg(keys.base());
+                self.0.connection.run::<()>(&call).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Placement>, StoreError>> {
+        Box::pin(async move {
+            let keys = self.0.keys.session(id);
+            let mut call = scripts::DELETE.key(keys.record());
+            call.key(keys.in_flight()).key(keys.streams()).key(keys.deleted());
+            call.arg(millis(self.0.settings.deleted)).arg(keys.base()).arg(StreamId::STANDALONE.to_string());
+            let placements: Vec<String> = self.0.connection.run(&call).await?;
+            placements.iter().map(|text| read_placement(text)).collect()
+        })
+    }
+}
+
+impl Sessions {
+    async fn try_admit(&self, id: &str, admission: &Admission<'_>) -> Result<Admitted, StoreError> {
+        let keys = self.0.keys.session(id);
+        let call = self.admission(&keys, admission)?;
+        let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
+        let admitted = match outcome.as_str() {
+            "unknown" => return Ok(Admitted::Unknown),
+            "in_flight" => return Ok(Admitted::InFlight),
+            "too_many" => return Ok(Admitted::TooMany),
+            "current" => Admitted::Current,
+            "record" => {
+                let (record, revision) = read_record(value::next(&mut rest)?, admission.principal)?;
+                Admitted::Record(Box::new(record), revision)
+            }
+            _ => return Err(later_layout(&value::next::<String>(&mut rest)?)),
+        };
+        self.0.counters.sessions_admitted.increment();
+        Ok(admitted)
+    }
+
+    fn admission(
+        &self,
+        keys: &SessionKeys,
+        admission: &Admission<'_>,
+    ) -> Result<redis::ScriptInvocation<'static>, StoreError> {
+        let limits = &self.0.settings.limits;
+        let stream = admission.request.and_then(|request| request.stream);
+        let mut call = scripts::ADMIT.key(keys.record());
+        call.key(keys.in_flight())
+            .key(keys.stream(stream.unwrap_or(StreamId::STANDALONE)))
+            .key(keys.streams());
+        call.arg(LAYOUT).arg(principal_digest(admission.principal)?);
+        call.arg(admission.known.map(|known| known.0.to_string()).unwrap_or_default()).arg(self.expiry());
+        match admission.request {
+            Some(NewRequest { id, run, stream }) => {
+                let text = stream.map(|stream| stream.to_string()).unwrap_or_default();
+                call.arg(value::json(id)?)
+                    .arg(write_placement(Placement { run, stream }))
+                    .arg(limits.requests);
+                call.arg(text).arg(run.to_string());
+            }
+            None => {
+                call.arg("").arg("").arg(0).arg("").arg("");
+            }
+        }
+        call.arg(limits.streams).arg(keys.base());
+        Ok(call)
+    }
+
+    /// Removes the requests of runs that are gone. Returns whether there were any.
+    async fn prune(&self, id: &str) -> Result<bool, StoreError> {
+        let in_flight = self.0.keys.session(id).in_flight();
+        let requests: HashMap<String, String> =
+            self.0.connection.query(redis::cmd("HGETALL").arg(&in_flight)).await?;
+        let mut runs = HashSet::new();
+        for placement in requests.values() {
+            runs.insert(read_placement(placement)?.run);
+        }
+        let mut gone = HashSet::new();
+        for run in runs {
+            if !self.0.is_alive(run).await? {
+                gone.insert(run);
+            }
+        }
+        for (request, placement) in &requests {
+            if gone.contains(&read_placement(placement)?.run) {
+                let mut call = scripts::RELEASE.key(&in_flight);
+                call.arg(request).arg(placement);
+                self.0.connection.run::<()>(&call).await?;
+            }
+        }
+        Ok(!gone.is_empty())
+    }
+
+    fn expiry(&self) -> u64 {
+        millis(self.0.settings.session_expiry)
+    }
+}
+
+/// Returns the fields of a record. The principal is stored as a digest.
+fn fields(record: &SessionRecord) -> Result<Vec<(String, String)>, StoreError> {
+    let connection = &record.connection;
+    let mut fields = vec![
+        ("v".to_owned(), LAYOUT.to_owned()),
+        ("rev".to_owned(), "1".to_owned()),
+        ("who".to_owned(), principal_digest(record.principal.as_ref())?),
+        ("ver".to_owned(), connection.version.clone()),
+        ("level".to_owned(), value::json(&connection.log_level)?),
+    ];
+    if let Some(params) = &connection.initialize {
+        fields.push(("init".to_owned(), params.as_str().to_owned()));
+    }
+    if let Some(position) = record.opened_at {
+        fields.push(("at".to_owned(), position.to_string()));
+    }
+    if connection.initialized {
+        fields.push(("ready".to_owned(), "1".to_owned()));
+    }
+    let subscriptions = connection.subscriptions.iter();
+    fields.extend(subscriptions.map(|uri| (format!("{SUBSCRIPTION}{uri}"), "1".to_owned())));
+    Ok(fields)
+}
+
+/// Reads a record. Fields of a later version are ignored, and stay in the store.
+fn read_record(
+    mut fields: HashMap<String, String>,
+    principal: Option<&PrincipalKey>,
+) -> Result<(SessionRecord, Revision), StoreError> {
+    let mut field =
+        |name: &'static str| fields.remove(name).ok_or_else(|| unreadable(format!("no field `{name}`")));
+    let (version, level, revision) = (field("ver")?, field("level")?, field("rev")?);
+    let initialize = fields.remove("init").map(|text| Json::parse(&text)).transpose().map_err(unreadable)?;
+    let mut subscriptions: Vec<String> =
+        fields.keys().filter_map(|field| field.strip_prefix(SUBSCRIPTION)).map(str::to_owned).collect();
+    subscriptions.sort_unstable();
+    let mut connection = ConnectionSnapshot::new(version);
+    connection.initialize = initialize;
+    connection.initialized = fields.contains_key("ready");
+    connection.log_level = serde_json::from_str(&level).map_err(unreadable)?;
+    connection.subscriptions = subscriptions;
+    let revision = Revision(revision.parse().map_err(unreadable)?);
+    let opened_at = value::position(fields.get("at").map_or("", String::as_str))?;
+    Ok((SessionRecord::new(connection, principal.cloned()).opened_at(opened_at), revision))
+}
+
+/// Returns the field and the value of a change. An empty value removes the field.
+fn assignment(change: &Change) -> Result<(String, String), StoreError> {
+    Ok(match change {
+        Change::Initialized => ("ready".to_owned(), "1".to_owned()),
+        Change::LogLevel(level) => ("level".to_owned(), value::json(level)?),
+        Change::Subscribed(uri) => (format!("{SUBSCRIPTION}{uri}"), "1".to_owned()),
+        Change::Unsubscribed(uri) => (format!("{SUBSCRIPTION}{uri}"), String::new()),
+        other => return Err(StoreError::Failed(format!("unknown change {other:?}").into())),
+    })
+}
+
+/// Returns the digest of a principal, or an empty text for none.
+fn principal_digest(principal: Option<&PrincipalKey>) -> Result<String, StoreError> {
+    principal.map_or_else(|| Ok(String::new()), |principal| Ok(hex(&Sha256::digest(value::json(principal)?))))
+}
+
+fn digest_of(fields: &[(String, String)]) -> String {
+    let mut digest = Sha256::new();
+    for text in fields.iter().flat_map(|(field, value)| [field, value]) {
+        digest.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
+        digest.update(text);
+    }
+    hex(&digest.finalize())
+}
+
+/// Returns the first 128 bits as hexadecimal digits.
+fn hex(digest: &[u8]) -> String {
+    let bits = digest.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte));
+    format!("{bits:032x}")
+}
+
+fn write_placement(Placement { run, stream }: Placement) -> String {
+    match stream {
+        Some(stream) => format!("{run} {stream}"),
+        None => format!("{run} -"),
+    }
+}
+
+fn read_placement(text: &str) -> Result<Placement, StoreError> {
+    let (run, stream) = text.split_once(' ').ok_or_else(|| unreadable("a placement has no stream"))?;
+    let run = run.parse().map_err(unreadable)?;
+    let stream = match stream {
+        "-" => None,
+        digits => Some(StreamId(u128::from_str_radix(digits, 16).map_err(unreadable)?)),
+    };
+    Ok(Placement { run, stream })
+}
+
+fn later_layout(layout: &str) -> StoreError {
+    unreadable(format!("the record has layout `{layout}`, and this version reads layout `{LAYOUT}`"))
+}
