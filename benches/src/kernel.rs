@@ -43,19 +43,9 @@ impl Kernel {
 
     /// Creates a server with a repeated request. `params` are the members of an object, without `_meta`.
     pub fn new(server: &Server, version: ProtocolVersion, method: &str, params: &str) -> Option<Self> {
-        Self::with_meta(server, version, (method, params), META)
-    }
-
-    /// Creates the same with other members of `_meta` (envelope era).
-    pub fn with_meta(
-        server: &Server,
-        version: ProtocolVersion,
-        (method, params): (&str, &str),
-        meta: &str,
-    ) -> Option<Self> {
         let comma = if params.is_empty() { "" } else { "," };
         let params = match version.era() {
-            Era::Envelope => format!(r#"{{{params}{comma}"_meta":{{{meta}}}}}"#),
+            Era::Envelope => format!(r#"{{{params}{comma}"_meta":{{{META}}}}}"#),
             Era::Handshake => format!("{{{params}}}"),
         };
         Some(Self {
@@ -110,12 +100,6 @@ fn now<F: Future>(future: F) -> Option<F::Output> {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     }
-}
-
-/// Returns the context of a request whose channel has no peer.
-pub fn call_context() -> CallContext {
-    let transport = Arc::new(TransportContext::stream("bench"));
-    CallContext::new(Some(RequestId::from(42_i64)), transport, Arc::<NoPeer>::default())
 }
 
 /// A channel without a peer.

@@ -19,7 +19,6 @@ pub mod message;
 mod ours;
 pub mod server;
 pub mod stream_call;
-pub mod task_get;
 pub mod text;
 #[cfg(feature = "tokens")]
 pub mod tokens;
