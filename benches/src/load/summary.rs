@@ -29,9 +29,10 @@ impl Summary {
         let scenarios = distinct(self.0.iter().map(|entry| entry.scenario));
         let servers = distinct(self.0.iter().map(|entry| &*entry.server));
         let Some((first, others)) = servers.split_first() else { return String::new() };
-        let costs: String = servers.iter().map(|server| format!(" {server} µs | p50 µs |")).collect();
-        let compared: String =
+        let costs: Vec<_> = servers.iter().map(|server| format!(" {server} µs | p50 µs |")).collect();
+        let compared: Vec<_> =
             others.iter().map(|server| format!(" **{server} / {first}** | each run |")).collect();
+        let (costs, compared) = (costs.concat(), compared.concat());
         let mut lines = vec![
             format!("| scenario |{costs}{compared}"),
             format!("|---|{}{}", "---:|---:|".repeat(servers.len()), "---:|---|".repeat(others.len())),

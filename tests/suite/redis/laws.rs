@@ -117,7 +117,7 @@ async fn a_store_that_returns_is_used_again() {
     let proxy = Proxy::start(store.port).await;
     let stores = OnStore { url: proxy.url(), repeats: true, idle: Duration::from_secs(60) };
     let node = stores.node().await.unwrap();
-    for fault in [Fault::Cut, Fault::Swallow] {
+    for fault in [Fault::Cut, Fault::Hold] {
         proxy.set(fault);
         let direct = connect(&proxy.url(), stores.idle).await;
         assert!(direct.is_err(), "{fault:?}: {direct:?}");

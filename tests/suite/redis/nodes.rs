@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 
 use super::store::Store;
 
-struct Inbox(mpsc::UnboundedSender<NodeMessage>);
+struct Inbox(mpsc::Sender<NodeMessage>);
 
 impl NodeListener for Inbox {
     fn receive(&self, message: NodeMessage) {
-        self.0.send(message).unwrap();
+        self.0.try_send(message).unwrap();
     }
 }
 
@@ -38,7 +38,7 @@ async fn messages_reach_the_inbox_of_a_run() {
     let Some(store) = Store::start("inboxes").await else { return };
     let (first, second) = (store.node().await, store.node().await);
     let (one, two) = (first.stores(), second.stores());
-    let (sender, mut received) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::channel(64);
     let listener: Arc<dyn NodeListener> = Arc::new(Inbox(sender));
     for message in &messages() {
         assert_eq!(one.nodes.send(second.run(), message).await.unwrap(), Sent::Queued);
@@ -75,21 +75,24 @@ async fn a_lost_lease_is_another_run() {
     }
     assert_eq!(second.stats().runs, 2);
     // The new run is woken on its own channel.
-    let (sender, mut received) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::channel(64);
     let listener: Arc<dyn NodeListener> = Arc::new(Inbox(sender));
     two.nodes.receive(Arc::downgrade(&listener) as Weak<_>);
     one.nodes.send(second.run(), &messages()[3]).await.unwrap();
     assert_eq!(received.recv().await.unwrap(), messages()[3]);
 }
 
-fn heard() -> (EventListener, mpsc::UnboundedReceiver<Result<(Event, Position), Position>>) {
-    let (sender, received) = mpsc::unbounded_channel();
+/// A change, or the position up to which changes were missed.
+type Heard = Result<(Event, Position), Position>;
+
+fn heard() -> (EventListener, mpsc::Receiver<Heard>) {
+    let (sender, received) = mpsc::channel(64);
     let listener: EventListener = Arc::new(move |message| {
         let heard = match message {
             BusMessage::Event(event, position) => Ok((event.clone(), position)),
             BusMessage::Missed(position) => Err(position),
         };
-        sender.send(heard).unwrap();
+        sender.try_send(heard).unwrap();
     });
     (listener, received)
 }

@@ -16,6 +16,9 @@ pub struct Store {
     pub port: u16,
 }
 
+/// Number of stores of this process.
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
 impl Store {
     /// Starts a store. Without a program it reports that the test is skipped, which is a failure where `CI=true`.
     pub async fn start(test: &str) -> Option<Self> {
@@ -32,7 +35,6 @@ impl Store {
             println!("SKIPPED (no redis-server): {test}");
             return None;
         };
-        static FOLDERS: AtomicU32 = AtomicU32::new(0);
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("duplexer-redis-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

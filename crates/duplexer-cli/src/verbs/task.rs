@@ -1,5 +1,6 @@
 //! `duplexer task`: shows a task, waits for it, cancels it, or lists those of 2025-11-25.
 
+use duplexer::types::json::JsonObject;
 use duplexer::types::methods::{TasksCancel, TasksGet};
 use duplexer::types::task::{CancelTaskParams, DetailedTask, GetTaskParams, GetTaskResult, ListTasksResult};
 use duplexer::types::tool::CallToolResult;
@@ -120,7 +121,7 @@ fn described(state: &DetailedTask) -> Text {
     }
     let times = format!("  created {}, changed {}", task.created_at, task.last_updated_at);
     let mut all = vec![first, Text::new().then(Style::Faint, times)];
-    for (key, _) in state.input_requests.iter().flat_map(|requests| requests.iter()) {
+    for (key, _) in state.input_requests.iter().flat_map(JsonObject::iter) {
         all.push(Text::plain(format!("  asks `{key}`; `duplexer task wait` answers")));
     }
     lines(all)
