@@ -72,16 +72,14 @@ impl Server {
 /// Returns the process of a command line. A line of plain words and one quoted path needs no shell, whose own start would
 /// be part of the figures. Any other line is left to the shell, which then execs the server.
 fn process(command: &str) -> Command {
-    let (program, rest) = match command.strip_prefix('\'').and_then(|quoted| quoted.split_once('\'')) {
-        Some(parts) => parts,
-        None => command.split_at(command.find(' ').unwrap_or(command.len())),
-    };
+    let quoted = command.strip_prefix('\'').and_then(|quoted| quoted.split_once('\''));
+    let (program, rest) =
+        quoted.unwrap_or_else(|| command.split_at(command.find(' ').unwrap_or(command.len())));
     let is_plain = |text: &str| {
         text.chars()
             .all(|char| char.is_ascii_alphanumeric() || matches!(char, ' ' | '-' | '_' | '.' | '/' | ','))
     };
-    let is_quoted = command.starts_with('\'');
-    if !program.is_empty() && (is_quoted || is_plain(program)) && is_plain(rest) {
+    if !program.is_empty() && (quoted.is_some() || is_plain(program)) && is_plain(rest) {
         let mut process = Command::new(program);
         process.args(rest.split_ascii_whitespace());
         return process;

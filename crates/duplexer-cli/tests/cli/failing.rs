@@ -144,9 +144,9 @@ fn a_list_without_an_end_is_5() {
 fn a_result_of_an_unknown_type_is_5() {
     let url = extended();
     run(&["call", &url, "echo"])
-        .failed(5, "`tools/call` was answered with a result of the unknown type `task`");
+        .failed(5, "`tools/call` was answered with a result of the unknown type `riddle`");
     run(&["list", &url, "tools"])
-        .failed(5, "`tools/list` was answered with a result of the unknown type `task`");
+        .failed(5, "`tools/list` was answered with a result of the unknown type `riddle`");
 }
 
 #[test]

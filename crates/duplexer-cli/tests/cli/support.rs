@@ -264,7 +264,9 @@ pub(crate) fn guarded() -> String {
 
 /// A server that answers `server/discover`, and everything else with a result of a type that no method has.
 pub(crate) fn extended() -> String {
-    discovered(|| ("200 OK", "result", serde_json::json!({"resultType": "task", "content": [], "tools": []})))
+    discovered(|| {
+        ("200 OK", "result", serde_json::json!({"resultType": "riddle", "content": [], "tools": []}))
+    })
 }
 
 /// A server whose list of tools never ends: every page has a cursor of its own. Counts the pages.
