@@ -160,7 +160,8 @@ async fn no_task_is_lost_when_its_process_is_killed() {
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     client.closed().await;
-    drop(child);
+    // The process holds the lock of the directory until its end. How it ended is known.
+    let _ = child.shutdown().await;
 
     let (client, child) = scratch.connect("open", ENVELOPE).await;
     let kept = client.task(ended.id()).result().await.unwrap();

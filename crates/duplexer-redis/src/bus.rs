@@ -122,7 +122,7 @@ impl fmt::Debug for RedisBus {
 
 async fn since(link: &Link, position: Position, at_most: usize) -> Result<Since, StoreError> {
     let mut call = scripts::SINCE.key(link.keys.changes());
-    call.arg(EntryId::from(position).to_string()).arg(at_most);
+    call.arg(EntryId::from(position).to_string()).arg(at_most.min(link.settings.change_log));
     let (outcome, mut rest) = value::outcome(link.connection.run(&call).await?)?;
     if outcome == "missed" {
         return Ok(Since::Missed(value::next::<String>(&mut rest)?.parse::<EntryId>()?.into()));

@@ -54,7 +54,9 @@ impl EventStore for Events {
         Box::pin(async move {
             let keys = self.0.keys.session(&stream.session);
             let mut call = scripts::READ.key(keys.stream(stream.stream));
-            call.key(keys.events(stream.stream)).arg(after).arg(at_most);
+            call.key(keys.events(stream.stream))
+                .arg(after)
+                .arg(at_most.min(self.0.settings.limits.stream_events));
             let Some(answer) = self.0.connection.run::<Option<Vec<Value>>>(&call).await? else {
                 return Ok(None);
             };

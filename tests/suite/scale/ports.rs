@@ -26,10 +26,10 @@ fn command() -> Command {
     command
 }
 
-/// Starts the nodes on free ports: the system proposes one, and those after it are tried.
+/// Starts the nodes on free ports, below those that the system gives to connections: these are taken by other tests.
 async fn start(ledger: &std::path::Path) -> (Child, Arc<Nodes>) {
-    for _ in 0..20 {
-        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    for attempt in 0..20 {
+        let port = 20_000 + (std::process::id() + 157 * attempt) % 10_000;
         let mut child = command()
             .args(["--port", &port.to_string(), "--nodes", &NODES.to_string()])
             .env("SCALE_SECRET", SECRET)
