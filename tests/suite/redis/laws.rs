@@ -13,8 +13,10 @@ use super::proxy::{Fault, Proxy};
 use super::repeating::{self, Repeating};
 use super::store::Store;
 
-/// Laws whose subject is one delivery of one operation: an operation that is repeated can be delivered twice.
+/// Laws whose subject is one delivery of one operation: an operation that is repeated can be delivered twice, and a wake-up
+/// can be lost.
 const DELIVERIES: &[&str] = &[
+    "a_watcher_is_woken_by_another_node",
     "a_message_reaches_the_inbox_of_its_run_in_order",
     "a_change_is_heard_at_every_node_once_and_in_order",
     "the_log_returns_what_happened_since_a_position",

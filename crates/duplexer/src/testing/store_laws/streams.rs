@@ -224,9 +224,11 @@ pub(super) async fn a_watcher_is_woken_by_another_node(stores: &dyn StoresUnderT
     let attach = Attach::after(scene.a.shared.nodes.run(), 1);
     scene.a.shared.events.attach(&key, attach).await?;
     ensure!(timeout(delay, woken).await.is_ok(), "a reader that is replaced must be woken");
+    let attach = Attach::after(scene.b.shared.nodes.run(), 1);
+    scene.b.shared.events.attach(&key, attach).await?;
     let woken = scene.b.shared.events.watch(&key);
     store(&scene.a, &key, 2, &[event(EventKind::Final, "end")]).await?;
-    ensure!(timeout(delay, woken).await.is_ok(), "the end of a stream must wake its watchers");
+    ensure!(timeout(delay, woken).await.is_ok(), "the end of a stream must wake its reader");
     Ok(())
 }
 
