@@ -56,7 +56,7 @@ pub struct PinnedVersion {
 impl PinnedVersion {
     /// Creates a pin to `version`, in the protocol's spelling.
     ///
-    /// The version is checked by [`ClientBuilder::connect`], which accepts revisions of the envelope era only.
+    /// The version is checked by [`ClientBuilder::connect`](crate::ClientBuilder::connect), which accepts revisions of the envelope era only.
     pub fn new(version: impl Into<String>) -> Self {
         Self { version: version.into(), prior: None }
     }
