@@ -223,7 +223,7 @@ async fn ten_thousand_tasks_end_with_their_own_results() {
     running.shutdown().await;
 }
 
-/// TSK-D12, TSK-D13: of two nodes on one store, one stands still past its lease. The other ends its task; the first comes back,
+/// TSK-D12, TSK-D13: of two nodes on one store, one does not renew its lease in time. The other ends its task; the first comes back,
 /// and its result comes too late.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_stood_still_does_not_end_its_task_again() {

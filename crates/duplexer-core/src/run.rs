@@ -1,6 +1,7 @@
 //! Identity of one life of a server process.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::num::ParseIntError;
 use std::str::FromStr;
 
@@ -18,6 +19,14 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u64);
+
+impl RunId {
+    /// Returns the id of a new run. It identifies and gives no rights, so it need not be a secret.
+    pub fn random() -> Self {
+        // The keys of each hasher are different, and come from the random source of the system.
+        Self(RandomState::new().hash_one(()))
+    }
+}
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

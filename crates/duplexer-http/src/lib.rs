@@ -20,8 +20,8 @@ pub use server::{
 };
 pub use session::{
     Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventKind,
-    EventLimits, EventStore, Health, MemoryCluster, MemoryEventStore, MemorySessionStore, NewRequest,
-    NodeListener, NodeMessage, Nodes, Numbering, Page, Placement, PrincipalKey, Revision, Sent,
-    SessionDigest, SessionRecord, SessionStore, SharedStores, StoredEvent, StreamId, StreamKey, StreamReader,
-    Takeover, Wake,
+    EventLimits, EventStore, Health, MAX_REQUESTS_IN_FLIGHT, MemoryCluster, MemoryEventStore,
+    MemorySessionStore, NewRequest, NodeListener, NodeMessage, Nodes, Numbering, Page, Placement,
+    PrincipalKey, Revision, Sent, SessionDigest, SessionRecord, SessionStore, SharedStores, StoredEvent,
+    StreamId, StreamKey, StreamReader, Takeover, Wake,
 };

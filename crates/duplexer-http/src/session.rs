@@ -26,7 +26,8 @@ pub use memory_events::{EventLimits, MemoryEventStore};
 pub use memory_sessions::MemorySessionStore;
 pub use nodes::{Health, NodeListener, NodeMessage, Nodes, Sent};
 pub use session_store::{
-    Admission, Admitted, Change, Created, NewRequest, Placement, Revision, SessionRecord, SessionStore,
+    Admission, Admitted, Change, Created, MAX_REQUESTS_IN_FLIGHT, NewRequest, Placement, Revision,
+    SessionRecord, SessionStore,
 };
 
 /// The stores that the nodes of one server share. A session belongs to no node: every node serves every message of it.

@@ -30,11 +30,11 @@ const GAP_AFTER: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct RedisBus {
     node: Arc<Node>,
-    local: Arc<Local>,
+    local: Arc<LocalListeners>,
 }
 
 /// The listeners of this node.
-pub(crate) struct Local {
+pub(crate) struct LocalListeners {
     state: Mutex<State>,
 }
 
@@ -45,7 +45,7 @@ struct State {
     position: EntryId,
 }
 
-impl Local {
+impl LocalListeners {
     /// Creates the state of a node that hears of the changes after a position.
     pub(crate) fn new(position: EntryId) -> Self {
         Self { state: Mutex::new(State { listeners: Arc::default(), next: 0, position }) }
@@ -70,7 +70,7 @@ impl Local {
 }
 
 impl RedisBus {
-    pub(crate) fn new(node: Arc<Node>, local: Arc<Local>) -> Self {
+    pub(crate) fn new(node: Arc<Node>, local: Arc<LocalListeners>) -> Self {
         Self { node, local }
     }
 }
@@ -140,7 +140,7 @@ pub(crate) async fn last(link: &Link) -> Result<EntryId, StoreError> {
 }
 
 /// Reads the log, for ever, and calls the listeners of this node.
-pub(crate) async fn read(link: Arc<Link>, local: Arc<Local>) {
+pub(crate) async fn read(link: Arc<Link>, local: Arc<LocalListeners>) {
     let mut last_read = Instant::now();
     loop {
         let _ = timeout(link.settings.poll, link.wakes.changes.notified()).await;
@@ -166,7 +166,7 @@ pub(crate) async fn read(link: Arc<Link>, local: Arc<Local>) {
     }
 }
 
-async fn read_page(link: &Link, local: &Local) -> Result<usize, StoreError> {
+async fn read_page(link: &Link, local: &LocalListeners) -> Result<usize, StoreError> {
     let position = local.state().position;
     let mut command = redis::cmd("XRANGE");
     command.arg(link.keys.changes()).arg(format!("({position}")).arg("+").arg("COUNT").arg(PAGE);
@@ -178,7 +178,7 @@ async fn read_page(link: &Link, local: &Local) -> Result<usize, StoreError> {
 }
 
 /// Reads a page, and tells the listeners if the log does not reach back to the last one.
-async fn read_after_gap(link: &Link, local: &Local) -> Result<usize, StoreError> {
+async fn read_after_gap(link: &Link, local: &LocalListeners) -> Result<usize, StoreError> {
     let position = local.state().position;
     match since(link, position.into(), PAGE).await? {
         Since::Events(changes) => {

@@ -56,7 +56,7 @@ impl EventStore for Events {
             let mut call = scripts::READ.key(keys.stream(stream.stream));
             call.key(keys.events(stream.stream))
                 .arg(after)
-                .arg(at_most.min(self.0.settings.limits.stream_events));
+                .arg(at_most.min(self.0.settings.events.stream_events));
             let Some(answer) = self.0.connection.run::<Option<Vec<Value>>>(&call).await? else {
                 return Ok(None);
             };
@@ -179,8 +179,8 @@ impl Events {
             other => return Err(StoreError::Failed(format!("unknown numbering {other:?}").into())),
         };
         call.arg(batch.unanswered.map(|number| number.to_string()).unwrap_or_default());
-        call.arg(settings.limits.stream_events).arg(settings.limits.stream_bytes);
-        call.arg(settings.limits.session_bytes);
+        call.arg(settings.events.stream_events).arg(settings.events.stream_bytes);
+        call.arg(settings.events.session_bytes);
         call.arg(millis(settings.session_expiry)).arg(millis(settings.unread_stream));
         call.arg(stream.stream.to_string());
         call.arg(batch.request.map(value::json).transpose()?.unwrap_or_default()).arg(keys.base());

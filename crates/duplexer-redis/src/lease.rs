@@ -12,7 +12,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::link::Link;
-use crate::wakes::Runs;
 
 /// State of the lease of this node.
 #[derive(Debug)]
@@ -27,22 +26,17 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(node: String, length: Duration) -> Result<Self, StoreError> {
-        Ok(Self {
-            run: watch::Sender::new(random_run()?),
-            node,
-            length,
-            start: Instant::now(),
-            renewed: AtomicU64::new(0),
-        })
+    pub(crate) fn new(node: String, length: Duration) -> Self {
+        let run = watch::Sender::new(RunId::random());
+        Self { run, node, length, start: Instant::now(), renewed: AtomicU64::new(0) }
     }
 
     pub(crate) fn run(&self) -> RunId {
         *self.run.borrow()
     }
 
-    /// Reports every new run.
-    pub(crate) fn runs(&self) -> Runs {
+    /// Returns a receiver of every new run.
+    pub(crate) fn runs(&self) -> watch::Receiver<RunId> {
         self.run.subscribe()
     }
 
@@ -64,13 +58,7 @@ impl Lease {
     }
 }
 
-fn random_run() -> Result<RunId, StoreError> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| StoreError::Failed(error.into()))?;
-    Ok(RunId(u64::from_ne_bytes(bytes)))
-}
-
-/// Takes the lease of the first run.
+/// Takes the lease of the current run.
 pub(crate) async fn take(link: &Link) -> Result<(), StoreError> {
     set(link, "NX").await?;
     link.counters.runs.increment();
@@ -95,14 +83,16 @@ pub(crate) async fn renew(link: Arc<Link>) {
 }
 
 async fn begin_run(link: &Link) -> Result<(), StoreError> {
-    link.lease.run.send_replace(random_run()?);
+    link.lease.run.send_replace(RunId::random());
     take(link).await
 }
 
 /// Ends the lease of this node.
 pub(crate) async fn end(link: &Link) -> Result<(), StoreError> {
     let run = link.lease.run();
-    link.connection.query(redis::cmd("DEL").arg(link.keys.lease(run)).arg(link.keys.inbox(run))).await
+    let mut command = redis::cmd("DEL");
+    command.arg(link.keys.lease(run)).arg(link.keys.inbox(run)).arg(link.keys.inbox_bytes(run));
+    link.connection.query(&command).await
 }
 
 /// Writes the lease. Returns whether the condition (`NX`, `XX`) allowed it.

@@ -1,11 +1,12 @@
 //! What all stores of one node share: the connection, the names, the run, and the tasks that keep the node alive.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
+use duplexer_http::EventLimits;
 use tokio::task::JoinSet;
 
 use crate::connection::Connection;
@@ -13,6 +14,9 @@ use crate::keys::Keys;
 use crate::lease::Lease;
 use crate::stats::Counters;
 use crate::wakes::Wakes;
+
+/// Maximum number of tasks of a node. Beyond it wake-ups of other nodes are dropped: their readers look at intervals.
+const MAX_TASKS: usize = 1024;
 
 /// Bounds and times of what is stored.
 #[derive(Clone, Copy, Debug)]
@@ -31,17 +35,7 @@ pub(crate) struct Settings {
     pub(crate) lease: Duration,
     /// Number of changes in the log.
     pub(crate) change_log: usize,
-    pub(crate) limits: Limits,
-}
-
-/// Bounds of what one session can store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) requests: usize,
-    pub(crate) streams: usize,
-    pub(crate) stream_events: usize,
-    pub(crate) stream_bytes: usize,
-    pub(crate) session_bytes: usize,
+    pub(crate) events: EventLimits,
 }
 
 impl Default for Settings {
@@ -54,13 +48,7 @@ impl Default for Settings {
             poll: Duration::from_secs(1),
             lease: Duration::from_secs(10),
             change_log: 100_000,
-            limits: Limits {
-                requests: 256,
-                streams: 256,
-                stream_events: 1000,
-                stream_bytes: 1 << 20,
-                session_bytes: 4 << 20,
-            },
+            events: EventLimits::default(),
         }
     }
 }
@@ -83,25 +71,6 @@ impl Link {
         }
         self.connection.query(redis::cmd("EXISTS").arg(self.keys.lease(run))).await
     }
-
-    /// Wakes the reader of a stream, at this node or at another. A wake-up that is lost costs time, and no event.
-    pub(crate) fn wake(self: &Arc<Self>, reader: Option<RunId>, stream: String, tasks: &Mutex<JoinSet<()>>) {
-        let Some(reader) = reader else { return };
-        if reader == self.lease.run() {
-            self.wakes.wake(&stream);
-            return;
-        }
-        let link = Arc::clone(self);
-        let mut tasks = tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
-            let channel = link.keys.run_channel(reader);
-            let sent = link.connection.query::<()>(redis::cmd("PUBLISH").arg(channel).arg(stream)).await;
-            if let Err(error) = sent {
-                tracing::debug!(%error, "a wake-up was lost");
-            }
-        });
-    }
 }
 
 /// A node: its link, and its tasks, which end with it.
@@ -115,9 +84,26 @@ impl Node {
         Self { link, tasks: Mutex::new(tasks) }
     }
 
-    /// Wakes the reader of a stream.
+    /// Wakes the reader of a stream, at this node or at another. A wake-up that is lost costs time, and no event.
     pub(crate) fn wake_reader(&self, reader: Option<RunId>, stream: String) {
-        self.link.wake(reader, stream, &self.tasks);
+        let Some(reader) = reader else { return };
+        if reader == self.lease.run() {
+            self.wakes.wake(&stream);
+            return;
+        }
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        if tasks.len() >= MAX_TASKS {
+            return;
+        }
+        let link = Arc::clone(&self.link);
+        tasks.spawn(async move {
+            let channel = link.keys.run_channel(reader);
+            let sent = link.connection.query::<()>(redis::cmd("PUBLISH").arg(channel).arg(stream)).await;
+            if let Err(error) = sent {
+                tracing::debug!(%error, "a wake-up was lost");
+            }
+        });
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct RedisNodes {
     pub(crate) inbox: Arc<Inbox>,
 }
 
-/// Who receives the messages of this node.
+/// The receiver of this node's messages.
 #[derive(Default)]
 pub(crate) struct Inbox {
     listener: Mutex<Option<Weak<dyn NodeListener>>>,

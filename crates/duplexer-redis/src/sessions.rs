@@ -6,13 +6,13 @@ use std::sync::Arc;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_http::{
-    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionRecord,
-    SessionStore, StreamId,
+    Admission, Admitted, Change, Created, MAX_REQUESTS_IN_FLIGHT, NewRequest, Placement, PrincipalKey,
+    Revision, SessionDigest, SessionRecord, SessionStore, StreamId,
 };
 use duplexer_server::ConnectionSnapshot;
 use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::RequestId;
-use sha2::{Digest as _, Sha256};
+use serde::Serialize;
 
 use crate::keys::{LAYOUT, SessionKeys};
 use crate::link::Node;
@@ -36,7 +36,7 @@ impl SessionStore for Sessions {
             let keys = self.0.keys.session(id);
             let fields = fields(record)?;
             let mut call = scripts::CREATE.key(keys.record());
-            call.key(keys.deleted()).arg(self.expiry()).arg(digest_of(&fields));
+            call.key(keys.deleted()).arg(self.expiry()).arg(digest(&fields)?);
             for (field, value) in &fields {
                 call.arg(field).arg(value);
             }
@@ -155,7 +155,6 @@ impl Sessions {
         keys: &SessionKeys,
         admission: &Admission<'_>,
     ) -> Result<redis::ScriptInvocation<'static>, StoreError> {
-        let limits = &self.0.settings.limits;
         let stream = admission.request.and_then(|request| request.stream);
         let mut call = scripts::ADMIT.key(keys.record());
         call.key(keys.in_flight())
@@ -168,14 +167,14 @@ impl Sessions {
                 let text = stream.map(|stream| stream.to_string()).unwrap_or_default();
                 call.arg(value::json(id)?)
                     .arg(write_placement(Placement { run, stream }))
-                    .arg(limits.requests);
+                    .arg(MAX_REQUESTS_IN_FLIGHT);
                 call.arg(text).arg(run.to_string());
             }
             None => {
                 call.arg("").arg("").arg(0).arg("").arg("");
             }
         }
-        call.arg(limits.streams).arg(keys.base());
+        call.arg(self.0.settings.events.session_streams).arg(keys.base());
         Ok(call)
     }
 
@@ -268,22 +267,12 @@ fn assignment(change: &Change) -> Result<(String, String), StoreError> {
 
 /// Returns the digest of a principal, or an empty text for none.
 fn principal_digest(principal: Option<&PrincipalKey>) -> Result<String, StoreError> {
-    principal.map_or_else(|| Ok(String::new()), |principal| Ok(hex(&Sha256::digest(value::json(principal)?))))
+    principal.map_or_else(|| Ok(String::new()), digest)
 }
 
-fn digest_of(fields: &[(String, String)]) -> String {
-    let mut digest = Sha256::new();
-    for text in fields.iter().flat_map(|(field, value)| [field, value]) {
-        digest.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
-        digest.update(text);
-    }
-    hex(&digest.finalize())
-}
-
-/// Returns the first 128 bits as hexadecimal digits.
-fn hex(digest: &[u8]) -> String {
-    let bits = digest.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte));
-    format!("{bits:032x}")
+/// Returns the digest of a value, made like that of a session id.
+fn digest<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
+    Ok(SessionDigest::of(&value::json(value)?).to_string())
 }
 
 fn write_placement(Placement { run, stream }: Placement) -> String {

@@ -11,7 +11,7 @@ use redis::Client;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::bus::{self, Local, RedisBus};
+use crate::bus::{self, LocalListeners, RedisBus};
 use crate::check;
 use crate::connection::Connection;
 use crate::error::ConnectError;
@@ -26,8 +26,8 @@ use crate::wakes::{self, Wakes};
 
 /// Time within which [`Shared::connect`] succeeds or fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest namespace and longest name of a node, in bytes.
-const MAX_NAME: usize = 64;
+/// Longest namespace, in bytes.
+const MAX_NAMESPACE: usize = 64;
 
 /// One node's link to a Redis or Valkey that several nodes share. Clones share the connection.
 ///
@@ -36,7 +36,7 @@ const MAX_NAME: usize = 64;
 pub struct Shared {
     node: Arc<Node>,
     inbox: Arc<Inbox>,
-    changes: Arc<Local>,
+    changes: Arc<LocalListeners>,
 }
 
 impl Shared {
@@ -156,7 +156,7 @@ impl Connect {
     }
 
     async fn open(self) -> Result<Shared, ConnectError> {
-        if !is_name(&self.namespace) {
+        if !is_namespace(&self.namespace) {
             return Err(ConnectError::Namespace(self.namespace));
         }
         let client = client(&self.url)?;
@@ -176,12 +176,12 @@ impl Connect {
         let keys = Keys::new(&self.namespace);
         check::check(&connection, &keys).await?;
         let node = self.node.unwrap_or_else(|| format!("process {}", std::process::id()));
-        let lease = Lease::new(node, self.settings.lease).map_err(failed)?;
+        let lease = Lease::new(node, self.settings.lease);
         let settings = self.settings;
         let link = Arc::new(Link { connection, keys, settings, counters, wakes: Wakes::default(), lease });
         lease::take(&link).await.map_err(failed)?;
         let inbox = Arc::new(Inbox::default());
-        let changes = Arc::new(Local::new(bus::last(&link).await.map_err(failed)?));
+        let changes = Arc::new(LocalListeners::new(bus::last(&link).await.map_err(failed)?));
         let mut tasks = JoinSet::new();
         tasks.spawn(lease::renew(Arc::clone(&link)));
         tasks.spawn(wakes::listen(Arc::clone(&link), client));
@@ -207,9 +207,9 @@ impl std::fmt::Debug for Connect {
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_namespace(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(allowed)
+    (1..=MAX_NAMESPACE).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 fn client(url: &str) -> Result<Client, ConnectError> {

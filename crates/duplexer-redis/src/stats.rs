@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Exchanges with the store that the caller waits for.
+    /// Exchanges with the store, each of one or several commands.
     pub trips: u64,
     /// Exchanges that failed.
     pub failures: u64,

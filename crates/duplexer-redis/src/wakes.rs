@@ -1,12 +1,13 @@
 //! Wake-ups: local readers that wait for a stream, and the connection on which other nodes wake this one.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::Client;
 use redis::aio::{PubSubSink, PubSubStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::link::Link;
@@ -16,43 +17,54 @@ const PING: Duration = Duration::from_secs(5);
 /// Time for connecting, subscribing, and answering a ping.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const RECONNECT_DELAY: Duration = Duration::from_millis(250);
+/// Smallest number of entries at which the table of waiting tasks is swept.
+const MIN_SWEEP: usize = 64;
 /// Message on the channel of a run that has something in its inbox.
 const INBOX: &[u8] = b"i";
 
-/// Those who wait for a wake-up at this node.
+/// The tasks of this node that wait for a wake-up.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
-    streams: Mutex<HashMap<String, Weak<Notify>>>,
+    streams: Mutex<Streams>,
     pub(crate) inbox: Notify,
     pub(crate) changes: Notify,
+}
+
+/// Streams that tasks wait for, by name.
+#[derive(Debug, Default)]
+struct Streams {
+    waiting: HashMap<String, Weak<Notify>>,
+    /// Number of entries at which those without a waiting task are removed.
+    sweep_at: usize,
 }
 
 impl Wakes {
     /// Returns what is notified when the stream may have changed.
     pub(crate) fn watch(&self, stream: String) -> Arc<Notify> {
         let mut streams = self.streams();
-        if let Some(notify) = streams.get(&stream).and_then(Weak::upgrade) {
+        if let Some(notify) = streams.waiting.get(&stream).and_then(Weak::upgrade) {
             return notify;
         }
-        // The entries of readers that are gone are removed when the table doubles.
-        if streams.len().is_power_of_two() {
-            streams.retain(|_, notify| notify.strong_count() > 0);
+        if streams.waiting.len() >= streams.sweep_at {
+            streams.waiting.retain(|_, notify| notify.strong_count() > 0);
+            // At twice the size, so that the cost of a sweep is spread over as many insertions.
+            streams.sweep_at = (streams.waiting.len() * 2).max(MIN_SWEEP);
         }
         let notify = Arc::new(Notify::new());
-        streams.insert(stream, Arc::downgrade(&notify));
+        streams.waiting.insert(stream, Arc::downgrade(&notify));
         notify
     }
 
     pub(crate) fn wake(&self, stream: &str) {
-        let notify = self.streams().get(stream).and_then(Weak::upgrade);
+        let notify = self.streams().waiting.get(stream).and_then(Weak::upgrade);
         if let Some(notify) = notify {
             notify.notify_waiters();
         }
     }
 
-    /// Wakes everybody, after a time in which wake-ups can have been lost.
+    /// Wakes all waiting tasks, after a time in which wake-ups can have been lost.
     fn wake_all(&self) {
-        let all: Vec<_> = self.streams().values().filter_map(Weak::upgrade).collect();
+        let all: Vec<_> = self.streams().waiting.values().filter_map(Weak::upgrade).collect();
         for notify in all {
             notify.notify_waiters();
         }
@@ -60,7 +72,7 @@ impl Wakes {
         self.changes.notify_one();
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<String, Weak<Notify>>> {
+    fn streams(&self) -> MutexGuard<'_, Streams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,9 +133,5 @@ fn deliver(link: &Link, run_channel: &str, message: &redis::Msg) {
 }
 
 async fn next(stream: &mut PubSubStream) -> Option<redis::Msg> {
-    use std::pin::Pin;
     std::future::poll_fn(|cx| futures_core::Stream::poll_next(Pin::new(&mut *stream), cx)).await
 }
-
-/// Sends the run of this node to those who depend on it.
-pub(crate) type Runs = watch::Receiver<duplexer_core::run::RunId>;

@@ -51,7 +51,7 @@ pub enum SkillResources {
     Dynamic,
 }
 
-/// The text that stands in place of the files of a dynamic skill.
+/// The text that a dynamic skill has instead of its files.
 const DYNAMIC: &str = "dynamic";
 
 impl From<Vec<SkillResource>> for SkillResources {

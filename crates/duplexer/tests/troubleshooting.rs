@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What stands for a part that differs from case to case.
+/// The placeholder of a part that differs from case to case.
 const ELLIPSIS: char = '…';
 
 #[test]

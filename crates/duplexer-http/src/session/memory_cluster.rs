@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::ready;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -58,7 +57,7 @@ impl MemoryCluster {
 
     /// Starts a run, and returns the stores of its node.
     pub fn node(&self) -> SharedStores {
-        let run = RunId(RandomState::new().hash_one(0));
+        let run = RunId::random();
         lock(&self.inboxes).insert(run, Inbox::default());
         let node = Node { run, inboxes: Arc::clone(&self.inboxes) };
         SharedStores::new(Arc::clone(&self.sessions) as _, Arc::clone(&self.events) as _, Arc::new(node))

@@ -14,13 +14,11 @@ use tokio::time::Instant;
 
 use super::memory_events::{EndedRequests, TOMBSTONE};
 use super::{
-    Admission, Admitted, Appended, Change, Created, MemoryEventStore, Placement, Revision, SessionRecord,
-    SessionStore, StreamKey,
+    Admission, Admitted, Appended, Change, Created, MAX_REQUESTS_IN_FLIGHT, MemoryEventStore, Placement,
+    Revision, SessionRecord, SessionStore, StreamKey,
 };
 use crate::server::lock;
 
-/// Requests in flight of one session.
-const MAX_IN_FLIGHT: usize = 256;
 /// Sessions, including those that were deleted a short time ago.
 const MAX_SESSIONS: usize = 100_000;
 /// Idle time of a session whose client has not confirmed the handshake.
@@ -135,7 +133,7 @@ impl MemorySessionStore {
             let placement = Placement { run: request.run, stream: request.stream };
             match open.in_flight.get(request.id) {
                 Some(known) if *known != placement => return Ok(Admitted::InFlight),
-                None if open.in_flight.len() >= MAX_IN_FLIGHT => return Ok(Admitted::TooMany),
+                None if open.in_flight.len() >= MAX_REQUESTS_IN_FLIGHT => return Ok(Admitted::TooMany),
                 _ => {}
             }
             if let Some(stream) = request.stream {

@@ -67,6 +67,9 @@ pub trait SessionStore: Send + Sync + 'static {
     fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Placement>, StoreError>>;
 }
 
+/// Maximum number of requests in flight of one session, in all nodes together.
+pub const MAX_REQUESTS_IN_FLIGHT: usize = 256;
+
 /// Outcome of [`SessionStore::create`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

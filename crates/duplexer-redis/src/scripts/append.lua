@@ -63,6 +63,7 @@ if string.sub(ARGV[#ARGV], 1, 1) == 'f' then
 end
 if not from then
   local tokens = ARGV[3] .. '=' .. string.format('%d', seq) .. ' ' .. (state[8] or '')
+  -- About twenty of the newest tokens: more batches than nodes repeat at the same time.
   fields[7], fields[8] = 'tk', string.sub(tokens, 1, 800)
   if ARGV[13] ~= '' then fields[9], fields[10] = 'bus', ARGV[13] end
 end

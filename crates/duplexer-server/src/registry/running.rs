@@ -95,14 +95,8 @@ impl Server {
         }
         let unfinished = TaskTracker::new();
         let plan = self.0.advertised.subscriptions.clone();
-        let tasks = match self.0.tasks.clone().map(|plan| Engine::new(plan, WeakServer::default())) {
-            None => None,
-            Some(Ok(engine)) => Some(Arc::new(engine)),
-            Some(Err(error)) => {
-                stop(&self.0, &states, SHUTDOWN_BUDGET).await;
-                return Err(StartError(error.into()));
-            }
-        };
+        let engine = self.0.tasks.clone().map(|plan| Engine::new(plan, WeakServer::default()));
+        let tasks = engine.map(Arc::new);
         let running = RunningServer(Arc::new(Inner {
             server: self.clone(),
             states: Arc::new(states),

@@ -109,7 +109,7 @@ impl Default for StoreLimits {
             lease: Duration::from_secs(10),
             delay: Duration::from_secs(1),
             stream_events: 1000,
-            in_flight: 256,
+            in_flight: crate::http::MAX_REQUESTS_IN_FLIGHT,
             change_log: 100_000,
         }
     }

@@ -13,7 +13,6 @@ use duplexer_core::tasks::TaskTracker;
 use duplexer_types::jsonrpc::RequestId;
 use tokio::time::Instant;
 
-use super::random;
 use super::store::StoreGuard;
 use crate::server::config::SessionSettings;
 use crate::server::service_state::lock;
@@ -44,12 +43,11 @@ impl Stores {
     /// Returns the stores that the settings name, if there are any.
     pub(in crate::server) fn new(settings: &SessionSettings, tasks: &TaskTracker) -> Option<Arc<Self>> {
         let events = settings.events.clone()?;
-        let run = random().map_or(1, |bits| u64::try_from(bits >> 64).unwrap_or(1));
         Some(Arc::new(Self {
             events,
             shared: settings.shared.clone(),
             guard: StoreGuard::new(settings.stores),
-            run: RunId(run),
+            run: RunId::random(),
             tasks: tasks.clone(),
             alive: Mutex::default(),
             questions: AtomicU64::new(0),

@@ -106,9 +106,7 @@ pub(crate) fn unknown() -> McpError {
 }
 
 impl Engine {
-    pub(crate) fn new(plan: Plan, server: WeakServer) -> Result<Self, getrandom::Error> {
-        let mut run = [0; 8];
-        getrandom::fill(&mut run)?;
+    pub(crate) fn new(plan: Plan, server: WeakServer) -> Self {
         let subscription = plan.bus.as_ref().map(|bus| {
             plan.hub.attach(bus);
             let hub = Arc::downgrade(&plan.hub);
@@ -131,8 +129,8 @@ impl Engine {
             upkeep: Arc::new(Notify::new()),
             next_upkeep: AtomicU64::new(0),
         };
-        Ok(Self {
-            run: RunId(u64::from_le_bytes(run)),
+        Self {
+            run: RunId::random(),
             plan,
             clock: TaskClock::start(),
             work,
@@ -140,7 +138,7 @@ impl Engine {
             server: Mutex::new(server),
             unknown_logged: AtomicU64::new(0),
             _subscription: subscription,
-        })
+        }
     }
 
     /// Sets the server that runs tasks again.

@@ -151,7 +151,7 @@ impl Starting {
             answered: answered(&cx),
             retention,
         };
-        // Until the record is stored the work stands still.
+        // The work does not continue until the record is stored.
         let created = self.engine.create(new).await?;
         cancel.0 = None;
         call.enter(&created.record);
