@@ -47,8 +47,6 @@ pub(crate) struct CalledTool {
 struct Client {
     connection: Arc<Connection>,
     version: ProtocolVersion,
-    /// Whether requests reach the client at any time, on the stream that all its messages share.
-    reachable: bool,
 }
 
 enum Phase {
@@ -87,9 +85,7 @@ struct Slot {
 impl TaskCall {
     /// Creates the call of a request that can become a task.
     pub(super) fn in_request(engine: &Arc<Engine>, cx: &Context, tool: CalledTool) -> Arc<Self> {
-        let reachable = cx.transport().request_stream == duplexer_core::transport::RequestStream::Shared;
-        let client =
-            Client { connection: Arc::clone(cx.connection()), version: cx.protocol_version(), reachable };
+        let client = Client { connection: Arc::clone(cx.connection()), version: cx.protocol_version() };
         let call = Self::new(engine, client, Phase::Request(Box::new(cx.clone())));
         call.set_tool(tool);
         Arc::new(call)
@@ -101,8 +97,7 @@ impl TaskCall {
         record: &TaskRecord,
         connection: &Arc<Connection>,
     ) -> Arc<Self> {
-        let client =
-            Client { connection: Arc::clone(connection), version: connection.version(), reachable: false };
+        let client = Client { connection: Arc::clone(connection), version: connection.version() };
         let phase = Phase::Task(record.id.clone(), record.lease.epoch);
         let call = Self::new(engine, client, phase);
         call.background.entered.set();

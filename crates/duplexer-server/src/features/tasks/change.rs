@@ -67,16 +67,8 @@ impl TaskRecord {
         now: UnixMillis,
         limits: &TaskLimits,
     ) -> Result<Applied, Refused> {
-        if let Author::Run(run, epoch) = author
-            && (self.lease.epoch != epoch || self.lease.run != Some(run))
-        {
-            return Err(if self.is_final() { Refused::Final } else { Refused::Fenced });
-        }
-        if self.is_final() {
-            return match change {
-                Change::Answer(_) => Ok(Applied::Unchanged),
-                _ => Err(Refused::Final),
-            };
+        if self.permits(change, author)? == Applied::Unchanged {
+            return Ok(Applied::Unchanged);
         }
         let applied = self.change(change, now, limits)?;
         if applied == Applied::Changed {
@@ -84,6 +76,21 @@ impl TaskRecord {
             self.revision += 1;
         }
         Ok(applied)
+    }
+
+    /// Checks whether the task can still be changed by this author. [`Applied::Unchanged`] if it has ended, and the change is
+    /// accepted without an effect.
+    pub(crate) fn permits(&self, change: &Change, author: Author) -> Result<Applied, Refused> {
+        if let Author::Run(run, epoch) = author
+            && (self.lease.epoch != epoch || self.lease.run != Some(run))
+        {
+            return Err(if self.is_final() { Refused::Final } else { Refused::Fenced });
+        }
+        match change {
+            _ if !self.is_final() => Ok(Applied::Changed),
+            Change::Answer(_) => Ok(Applied::Unchanged),
+            _ => Err(Refused::Final),
+        }
     }
 
     fn change(&mut self, change: &Change, now: UnixMillis, limits: &TaskLimits) -> Result<Applied, Refused> {

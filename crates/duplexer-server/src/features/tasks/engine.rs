@@ -242,6 +242,10 @@ pub(super) async fn update(
 ) -> Result<Arc<TaskRecord>, Unchanged> {
     for _ in 0..MAX_TRIES {
         let Some(record) = within(plan.store.get(id)).await? else { return Err(Unchanged::Unknown) };
+        // First, so that a record is not copied for a change that comes too late.
+        if record.permits(change, author).map_err(Unchanged::Refused)? == Applied::Unchanged {
+            return Ok(record);
+        }
         let mut next = (*record).clone();
         let applied = next.apply(change, author, clock.now(), &plan.settings.limits);
         if applied.map_err(Unchanged::Refused)? == Applied::Unchanged {

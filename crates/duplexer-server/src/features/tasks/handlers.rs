@@ -136,6 +136,8 @@ async fn cancel(cx: Context) -> Answer {
 async fn result(cx: Context) -> Answer {
     let engine = engine(&cx)?;
     let id = TaskId::from(cx.params::<GetTaskParams>()?.task_id);
+    // First, because nothing is kept for an id that is unknown.
+    find(engine, &cx, &id).await?;
     let watch = engine.watch(&id);
     let mut stream = None;
     loop {

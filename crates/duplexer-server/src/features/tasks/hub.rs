@@ -86,6 +86,12 @@ impl Hub {
         lock(&self.watched).retain(|_, watched| watched.strong_count() > 0);
     }
 
+    /// Returns the number of tasks that something waited for.
+    #[cfg(test)]
+    pub(crate) fn watched(&self) -> usize {
+        lock(&self.watched).len()
+    }
+
     /// Tells everybody that a task has changed.
     pub(crate) async fn announce(&self, id: &TaskId) {
         self.notify(id);

@@ -253,8 +253,8 @@ impl TaskRecord {
         self.owner.as_ref().map(TaskOwner::identity) == principal.map(Principal::identity)
     }
 
-    /// Returns roughly how many bytes a store keeps for the record.
-    pub(crate) fn size(&self) -> usize {
+    /// Returns roughly how many bytes a store keeps for the record. For stores.
+    pub fn size(&self) -> usize {
         let result = match &self.state.outcome {
             Some(TaskOutcome::Result { result, .. }) => result.as_str().len(),
             Some(TaskOutcome::Error(error)) => error.data.as_ref().map_or(0, |data| data.as_str().len()),

@@ -21,13 +21,14 @@ pub use memory::MemoryTasks;
 ///
 /// A record is a document that is replaced as a whole, and only by its next revision. A store compares revisions and
 /// leases; it knows no states. What it has confirmed must survive what the store promises to survive. Times are given by the
-/// caller.
+/// caller, whose clock need not agree with those of other callers: only the time from the caller's present to a time counts.
+/// Every operation can be repeated by a caller that does not know its outcome.
 pub trait TaskStore: Send + Sync + 'static {
-    /// Stores a new task. It is durable when this resolves.
+    /// Stores a new task. It is durable when this resolves. The creation of an equal record that is stored already succeeds.
     ///
     /// # Errors
     ///
-    /// Fails if the store cannot keep it; then it must not be there later.
+    /// Fails if the store cannot keep it, or if that is not known. The caller then ends the task, in case it is there.
     fn create(
         &self,
         record: Arc<TaskRecord>,
@@ -41,14 +42,15 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Fails if the store cannot be read.
     fn get<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<Option<Arc<TaskRecord>>, StoreError>>;
 
-    /// Replaces a record by its next revision: only if the stored one has the revision before it.
+    /// Replaces a record by its next revision: only if the stored one has the revision before it, or is equal to it.
     ///
     /// # Errors
     ///
-    /// Fails if it is not known whether the record was replaced.
+    /// Fails if it is not known whether the record was replaced. Fails with [`StoreError::Full`], and replaces nothing, if the
+    /// record has grown beyond what the limits of the last created task permit in all: a shorter one is tried then.
     fn put(&self, record: Arc<TaskRecord>) -> BoxFuture<'_, Result<TaskReplacement, StoreError>>;
 
-    /// Returns up to `most` tasks of an owner, in the order of their ids, from the one after `after` on.
+    /// Returns up to `most` tasks of an owner, from the one after `after` on. Their order is the store's, and does not change.
     ///
     /// # Errors
     ///
@@ -65,7 +67,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Fails if the leases may not have been prolonged.
-    fn renew(&self, run: RunId, until: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>>;
+    fn renew(&self, taker: Taker, now: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>>;
 
     /// Takes over up to `most` unfinished tasks whose lease has ended: gives them to a run, in a new epoch, with one more
     /// attempt and the next revision.
@@ -94,7 +96,7 @@ pub trait TaskStore: Send + Sync + 'static {
     }
 }
 
-/// The run that takes tasks over, and the end of its leases.
+/// The run that holds tasks or takes them over, and the end of its leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taker {
     /// The run.
@@ -126,8 +128,9 @@ pub enum TaskReplacement {
 }
 
 impl TaskRecord {
-    /// Returns the record after a run has taken it over.
-    pub(crate) fn taken_over(&self, taker: Taker) -> Self {
+    /// Returns the record after a run has taken it over. For stores.
+    #[must_use]
+    pub fn taken_over(&self, taker: Taker) -> Self {
         let mut next = self.clone();
         next.revision += 1;
         next.lease.run = Some(taker.run);

@@ -1,11 +1,16 @@
 //! Tasks of principals, and stores that fail, through the kernel and without a transport.
 
+mod endings;
+mod flood;
+mod nodes;
+mod questions;
+mod running;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{McpError, StoreError};
-use duplexer_core::run::RunId;
 use duplexer_types::capabilities::ClientCapabilities;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, JsonObject};
@@ -174,8 +179,8 @@ impl TaskStore for Faulty {
         self.faulty(self.inner.list(owner, after, most))
     }
 
-    fn renew(&self, run: RunId, until: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>> {
-        self.faulty(self.inner.renew(run, until))
+    fn renew(&self, taker: Taker, now: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>> {
+        self.faulty(self.inner.renew(taker, now))
     }
 
     fn take_over(

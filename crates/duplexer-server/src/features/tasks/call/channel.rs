@@ -2,6 +2,7 @@
 //! neither requests nor notifications. A task of 2025-11-25 sends both, marked as belonging to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
@@ -12,10 +13,14 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::meta::key;
 use duplexer_types::methods::Method;
+use tokio::time::timeout;
 
 use super::TaskCall;
 use crate::features::tasks::record::TaskId;
 use crate::features::tasks::view;
+
+/// Time after which a request that no stream could take is tried again: nothing tells when a client opens one.
+const NO_STREAM: Duration = Duration::from_secs(1);
 
 impl Channel for TaskCall {
     fn cancellation(&self) -> &Cancellation {
@@ -53,8 +58,7 @@ impl Outbound for TaskCall {
             };
         };
         if self.is_experiment() {
-            let channel = self.stream(&id).unwrap_or_else(|| Arc::clone(self.client.connection.outbound()));
-            return channel.notify(method, Some(&Related { id: &id, params }));
+            return self.stream(&id).notify(method, Some(&Related { id: &id, params }));
         }
         if Method::parse(method) == Some(Method::LoggingMessage) {
             let text = params.and_then(text_of).unwrap_or_default();
@@ -69,32 +73,31 @@ impl Outbound for TaskCall {
 }
 
 impl TaskCall {
-    /// Returns a stream that reaches the client now.
-    fn stream(&self, id: &TaskId) -> Option<Arc<dyn Outbound>> {
+    /// Returns the stream that reaches the client most likely: of its request for the result, or of its connection.
+    fn stream(&self, id: &TaskId) -> Arc<dyn Outbound> {
         match self.engine.stream(id) {
-            Some(stream) => Some(stream as Arc<dyn Outbound>),
-            None => self.client.reachable.then(|| Arc::clone(self.client.connection.outbound())),
+            Some(stream) => stream as Arc<dyn Outbound>,
+            None => Arc::clone(self.client.connection.outbound()),
         }
     }
 
     /// Sends a request to the client on a stream that reaches it, and on another one if that ends. Waits for one if there is
-    /// none: the client opens it when it asks for the result.
+    /// none: some clients ask for the result when the task requires input, others only read the stream of their session.
     async fn request_on_any_stream(
         &self,
         id: TaskId,
-        request: OutboundRequest,
+        mut request: OutboundRequest,
     ) -> Result<ByteString, CallError> {
+        request.options.timeout.get_or_insert(self.engine.plan.settings.input_timeout);
         let watch = self.engine.plan.hub.watch(&id);
         loop {
             let mut changed = std::pin::pin!(watch.notified());
             changed.as_mut().enable();
-            if let Some(stream) = self.stream(&id) {
-                match stream.request(request.clone()).await {
-                    Err(CallError::Closed | CallError::NoBackChannel(_) | CallError::Transport(_)) => {}
-                    answered => return answered,
-                }
+            match self.stream(&id).request(request.clone()).await {
+                Err(CallError::Closed | CallError::NoBackChannel(_) | CallError::Transport(_)) => {}
+                answered => return answered,
             }
-            changed.await;
+            let _ = timeout(NO_STREAM, changed).await;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::dispatch::{BoxFuture, CatchUnwind};
-use duplexer_core::error::McpError;
+use duplexer_core::error::{McpError, StoreError};
 use duplexer_types::methods::Method;
 use tokio::time::{Instant, sleep};
 
@@ -69,7 +69,11 @@ impl Engine {
         let end = |outcome| Change::End { outcome, message: call.take_message() };
         match ended {
             Ended::With(outcome) => self.finish(id, author, end(outcome)).await,
-            Ended::Stopped if is_resumable => self.finish(id, author, Change::Release).await,
+            Ended::Stopped if is_resumable => {
+                self.finish(id, author, Change::Release).await;
+                // Another server on this store continues it at once.
+                self.plan.hub.upkeep_at(self.clock.now());
+            }
             Ended::Stopped => self.finish(id, author, end(lost("The server was stopped"))).await,
             Ended::HandedOver | Ended::Lost => {}
         }
@@ -166,9 +170,9 @@ impl Engine {
         }
     }
 
-    /// Stores the end of a task. A store that fails is tried again for as long as a lease lasts; the result is not given up
-    /// before that.
-    pub(super) async fn finish(&self, id: &TaskId, author: Author, change: Change) {
+    /// Stores the end of a task. A store that fails is tried again, because the lease of the run is prolonged as long as it
+    /// works on any task, so that no other run would end this one. Only a server that stops gives up: its lease ends.
+    pub(super) async fn finish(&self, id: &TaskId, author: Author, mut change: Change) {
         let start = Instant::now();
         let mut delay = Duration::from_millis(50);
         loop {
@@ -184,16 +188,29 @@ impl Engine {
                     tracing::debug!(task = %id, "the end of a task comes too late");
                     return;
                 }
-                Err(Unchanged::Store(error)) if start.elapsed() > self.plan.settings.lease => {
+                Err(Unchanged::Store(error))
+                    if self.work.stopping.is_cancelled() && start.elapsed() > self.plan.settings.lease =>
+                {
                     tracing::error!(%error, task = %id, "the end of a task could not be stored");
                     return;
                 }
                 Err(Unchanged::Store(error)) => {
                     tracing::warn!(%error, task = %id, "the end of a task is not stored yet");
+                    if matches!(error, StoreError::Full) {
+                        shorten(&mut change);
+                    }
                     sleep(delay).await;
-                    delay = (delay * 2).min(Duration::from_secs(1));
+                    delay = (delay * 2).min(self.renewal());
                 }
             }
         }
+    }
+}
+
+/// Replaces a result that does not fit into the store by a tool error that says so.
+fn shorten(change: &mut Change) {
+    if let Change::End { outcome: outcome @ TaskOutcome::Result { .. }, .. } = change {
+        *outcome =
+            view::tool_error("The result cannot be kept: the tasks of this server are at their limit.");
     }
 }

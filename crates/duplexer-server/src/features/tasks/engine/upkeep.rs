@@ -51,7 +51,8 @@ impl Engine {
         let store = &self.plan.store;
         let held = self.work.held.load(Ordering::Acquire) > 0;
         if held {
-            for id in within(store.renew(run, until(self.clock.now()))).await? {
+            let now = self.clock.now();
+            for id in within(store.renew(Taker { run, until: until(now) }, now)).await? {
                 self.plan.hub.notify(&id);
             }
             if store.spans_processes() {
@@ -60,6 +61,10 @@ impl Engine {
             }
         }
         self.plan.hub.tidy();
+        if self.work.closing.is_cancelled() {
+            // A server that stops releases its tasks, and must not take them over again.
+            return Ok(Some(self.clock.now().after(self.renewal())));
+        }
         loop {
             let now = self.clock.now();
             let taken = within(store.take_over(Taker { run, until: until(now) }, now, BATCH)).await?;

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_core::dispatch::{BoxFuture, lock};
 use duplexer_core::error::{BoxError, StoreError};
-use duplexer_core::run::RunId;
 
 use self::directory::Directory;
 use super::index::Index;
@@ -83,8 +82,9 @@ impl Inner {
         {
             // Counted before it is written, so that tasks that are created at once respect the limits too.
             let mut index = lock(&self.index);
-            if index.admits(record, limits) == TaskCreation::TooMany {
-                return Ok(TaskCreation::TooMany);
+            let admitted = index.admits(record, limits);
+            if admitted == TaskCreation::TooMany || index.get(&record.id).is_some() {
+                return Ok(admitted);
             }
             index.insert(Arc::clone(record));
         }
@@ -97,7 +97,7 @@ impl Inner {
 
     fn put(&self, record: Arc<TaskRecord>) -> Result<TaskReplacement, StoreError> {
         let _writing = lock(self.writing(&record.id));
-        let replaced = lock(&self.index).accepts(&record);
+        let replaced = lock(&self.index).accepts(&record)?;
         if replaced == TaskReplacement::Stored {
             self.directory.write(&record)?;
             lock(&self.index).insert(record);
@@ -116,7 +116,7 @@ impl Inner {
         for record in expired {
             let next = Arc::new(record.taken_over(taker));
             let _writing = lock(self.writing(&next.id));
-            if lock(&self.index).accepts(&next) == TaskReplacement::Stored {
+            if lock(&self.index).accepts(&next)? == TaskReplacement::Stored {
                 self.directory.write(&next)?;
                 lock(&self.index).taken_over(Arc::clone(&next), taker);
                 continued.push(next);
@@ -179,8 +179,8 @@ impl TaskStore for FileTasks {
     }
 
     /// The leases of a process end with the process, so they are not written.
-    fn renew(&self, run: RunId, until: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>> {
-        let lost = lock(&self.0.index).renew(run, until);
+    fn renew(&self, taker: Taker, _: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>> {
+        let lost = lock(&self.0.index).renew(taker);
         Box::pin(std::future::ready(Ok(lost)))
     }
 

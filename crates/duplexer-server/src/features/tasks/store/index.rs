@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 
 use super::{Taker, TaskCreation, TaskReplacement};
@@ -23,6 +24,8 @@ pub(super) struct Index {
     /// Times at which a task without a run is due: the end of its retention, or of what it was handed over for.
     due: BTreeSet<(UnixMillis, TaskId)>,
     bytes: usize,
+    /// Maximum number of bytes, once a task was created.
+    most_bytes: Option<usize>,
 }
 
 #[derive(Default)]
@@ -44,25 +47,30 @@ impl Index {
         self.records.get(id).map(Arc::clone)
     }
 
-    /// Checks whether another task can be stored.
-    pub(super) fn admits(&self, record: &TaskRecord, limits: &TaskLimits) -> TaskCreation {
+    /// Checks whether another task can be stored. One that is stored already can be stored again.
+    pub(super) fn admits(&mut self, record: &TaskRecord, limits: &TaskLimits) -> TaskCreation {
+        self.most_bytes = Some(limits.total_bytes);
+        if let Some(stored) = self.records.get(&record.id) {
+            return if **stored == *record { TaskCreation::Stored } else { TaskCreation::TooMany };
+        }
         let live = self.live.get(&owner_key(record.owner.as_ref())).copied().unwrap_or(0);
         let full = self.records.len() >= limits.total
             || self.bytes.saturating_add(record.size()) > limits.total_bytes
             || live >= limits.per_owner;
-        if full || self.records.contains_key(&record.id) {
-            TaskCreation::TooMany
-        } else {
-            TaskCreation::Stored
-        }
+        if full { TaskCreation::TooMany } else { TaskCreation::Stored }
     }
 
-    /// Checks whether a record can replace the stored one.
-    pub(super) fn accepts(&self, record: &TaskRecord) -> TaskReplacement {
+    /// Checks whether a record can replace the stored one. One that grows must fit.
+    pub(super) fn accepts(&self, record: &TaskRecord) -> Result<TaskReplacement, StoreError> {
         match self.records.get(&record.id) {
-            None => TaskReplacement::Gone,
-            Some(stored) if stored.revision + 1 == record.revision => TaskReplacement::Stored,
-            Some(_) => TaskReplacement::Superseded,
+            None => Ok(TaskReplacement::Gone),
+            Some(stored) if **stored == *record => Ok(TaskReplacement::Stored),
+            Some(stored) if stored.revision + 1 == record.revision => {
+                let growth = record.size().saturating_sub(stored.size());
+                let is_full = self.most_bytes.is_some_and(|most| self.bytes.saturating_add(growth) > most);
+                if growth > 0 && is_full { Err(StoreError::Full) } else { Ok(TaskReplacement::Stored) }
+            }
+            Some(_) => Ok(TaskReplacement::Superseded),
         }
     }
 
@@ -120,9 +128,9 @@ impl Index {
             .collect()
     }
 
-    pub(super) fn renew(&mut self, run: RunId, until: UnixMillis) -> Vec<TaskId> {
-        let run = self.runs.entry(run).or_default();
-        run.until = run.until.max(until);
+    pub(super) fn renew(&mut self, taker: Taker) -> Vec<TaskId> {
+        let run = self.runs.entry(taker.run).or_default();
+        run.until = run.until.max(taker.until);
         std::mem::take(&mut run.lost)
     }
 

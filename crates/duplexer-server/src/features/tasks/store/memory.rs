@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_core::dispatch::{BoxFuture, lock};
 use duplexer_core::error::StoreError;
-use duplexer_core::run::RunId;
 
 use super::index::Index;
 use super::{Taker, TaskCreation, TaskReplacement, TaskStore};
@@ -35,6 +34,7 @@ impl TaskStore for MemoryTasks {
     ) -> BoxFuture<'_, Result<TaskCreation, StoreError>> {
         let mut index = lock(&self.0);
         let created = index.admits(&record, &limits);
+        // Inserting an equal record again makes no difference.
         if created == TaskCreation::Stored {
             index.insert(record);
         }
@@ -48,10 +48,10 @@ impl TaskStore for MemoryTasks {
     fn put(&self, record: Arc<TaskRecord>) -> BoxFuture<'_, Result<TaskReplacement, StoreError>> {
         let mut index = lock(&self.0);
         let replaced = index.accepts(&record);
-        if replaced == TaskReplacement::Stored {
+        if matches!(replaced, Ok(TaskReplacement::Stored)) {
             index.insert(record);
         }
-        ready(replaced)
+        Box::pin(std::future::ready(replaced))
     }
 
     fn list(
@@ -63,8 +63,8 @@ impl TaskStore for MemoryTasks {
         ready(lock(&self.0).list(owner.as_ref(), after.as_ref(), most))
     }
 
-    fn renew(&self, run: RunId, until: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>> {
-        ready(lock(&self.0).renew(run, until))
+    fn renew(&self, taker: Taker, _: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>> {
+        ready(lock(&self.0).renew(taker))
     }
 
     fn take_over(

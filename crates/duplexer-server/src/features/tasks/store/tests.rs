@@ -53,9 +53,11 @@ fn ended(record: &TaskRecord, at: u64) -> Arc<TaskRecord> {
 async fn a_record_is_replaced_by_its_next_revision_only() {
     for_all_stores(async |store| {
         assert_eq!(create(&*store, record("a")).await, TaskCreation::Stored);
+        assert_eq!(create(&*store, record("a")).await, TaskCreation::Stored, "a repetition");
         let next = ended(&record("a"), 2_000);
         assert_eq!(store.put(Arc::clone(&next)).await.unwrap(), TaskReplacement::Stored);
-        assert_eq!(store.put(Arc::clone(&next)).await.unwrap(), TaskReplacement::Superseded);
+        assert_eq!(store.put(Arc::clone(&next)).await.unwrap(), TaskReplacement::Stored, "a repetition");
+        assert_eq!(store.put(ended(&record("a"), 3_000)).await.unwrap(), TaskReplacement::Superseded);
         assert_eq!(*store.get(&next.id).await.unwrap().unwrap(), *next);
         assert_eq!(store.put(ended(&record("other"), 2_000)).await.unwrap(), TaskReplacement::Gone);
         assert_eq!(create(&*store, record("a")).await, TaskCreation::TooMany, "an id is never used twice");
@@ -95,7 +97,11 @@ async fn a_task_is_taken_over_when_its_lease_has_ended() {
     for_all_stores(async |store| {
         let _ = create(&*store, record("a")).await;
         let second = Taker { run: B, until: UnixMillis(90_000) };
-        let lost = store.renew(A, UnixMillis(50_000)).await.unwrap();
+        let renew = async |until| {
+            let first = Taker { run: A, until: UnixMillis(until) };
+            store.renew(first, UnixMillis(20_000)).await.unwrap()
+        };
+        let lost = renew(50_000).await;
         assert!(lost.is_empty());
         assert!(store.take_over(second, UnixMillis(40_000), 9).await.unwrap().is_empty());
         let taken = store.take_over(second, UnixMillis(50_000), 9).await.unwrap();
@@ -103,8 +109,8 @@ async fn a_task_is_taken_over_when_its_lease_has_ended() {
         let lease = &taken[0].lease;
         assert_eq!((lease.run, lease.epoch, lease.attempt), (Some(B), 2, 2));
         assert!(store.take_over(second, UnixMillis(50_000), 9).await.unwrap().is_empty(), "only once");
-        assert_eq!(store.renew(A, UnixMillis(99_000)).await.unwrap(), [TaskId::from("a")]);
-        assert!(store.renew(A, UnixMillis(99_000)).await.unwrap().is_empty());
+        assert_eq!(renew(99_000).await, [TaskId::from("a")]);
+        assert!(renew(99_000).await.is_empty());
     })
     .await;
 }
