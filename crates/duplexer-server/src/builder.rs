@@ -72,6 +72,8 @@ struct Deferred {
     tool_headers: Option<ToolHeaders>,
     /// Index of the middleware that seals request states.
     sealing: Option<usize>,
+    /// Whether other processes can open sealed request states.
+    shares_states: bool,
     catalog: Option<CatalogDraft>,
     faults: Vec<BuildError>,
     /// Set while registered handlers must not be replaced.
@@ -118,6 +120,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// It is middleware, and middleware added after it sees plain states: add it after tracing and before all others.
     /// A later call replaces the middleware of an earlier one at the same position.
     pub fn request_state(mut self, state: RequestState) -> Self {
+        self.deferred.shares_states = state.has_shared_keys();
         let Some(sealing) = state.into_middleware(&self.info.name) else {
             self.deferred.faults.push(BuildError::NoAudience);
             return self;
@@ -182,6 +185,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             advertised: self.deferred.advertised,
             tool_headers: self.deferred.tool_headers,
             own_sealing,
+            shares_states: self.deferred.shares_states,
             max_file_size: self.deferred.max_file_size.unwrap_or(MAX_FILE_SIZE),
             catalog: catalog.map(|catalog| catalog as _),
             tasks,

@@ -54,6 +54,8 @@ pub(crate) struct Registry {
     pub(crate) tool_headers: Option<ToolHeaders>,
     /// Seals the state of input rounds where no middleware does.
     pub(crate) own_sealing: Option<crate::features::request_state::Sealing>,
+    /// Whether other processes can open sealed request states.
+    pub(crate) shares_states: bool,
     /// Maximum size of a file that a resource reads.
     pub(crate) max_file_size: u64,
     /// The catalog of tools, resources and prompts. The catalog layer downcasts it, because this layer does not know
@@ -161,6 +163,12 @@ impl Server {
     /// Returns the capabilities for clients of this revision. They are derived from the handlers.
     pub fn capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
         capabilities::derive(&self.0, version)
+    }
+
+    /// Returns whether processes with the same keys can open the request states that this one seals: not with a random key,
+    /// which is the default.
+    pub fn shares_request_states(&self) -> bool {
+        self.0.shares_states
     }
 
     /// Returns whether a handler is registered for this method, a spec method or a custom one.

@@ -46,6 +46,19 @@ impl<H, A, Shape, Via> Typed<H, A, Shape, Via> {
     }
 }
 
+/// A function of the context alone, for items whose messages are passed on as they are.
+pub(crate) struct Forwarded<F>(pub(crate) F);
+
+impl<S, Op, F> ErasedHandler<S, Op> for Forwarded<F>
+where
+    Op: Operation<Output = Outcome>,
+    F: Fn(Context<S>) -> HandlerFuture + Send + Sync,
+{
+    fn run(&self, cx: Context<S>, _: Op::Input<'_>) -> HandlerFuture {
+        (self.0)(cx)
+    }
+}
+
 /// A handler together with the slot that holds its state.
 struct Bound<S, Op> {
     handler: Arc<dyn ErasedHandler<S, Op>>,

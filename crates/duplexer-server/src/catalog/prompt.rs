@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::completion::{CompletionOutput, CompletionRequest, Completions};
-use super::erased::{ErasedHandler, HandlerFuture, Operation, Typed, failed};
+use super::erased::{ErasedHandler, Forwarded, HandlerFuture, Operation, Typed, failed};
 use super::function::{Constructor, Direct, Function, Impossible, Seal, Unmatched};
 use super::settings::shared_settings;
 use super::text_args;
@@ -81,6 +81,16 @@ impl<S: Send + Sync + 'static> Prompt<S> {
             Err(reason) => prompt.spec.fault = Some(reason),
         }
         prompt
+    }
+
+    /// Creates a prompt that another server fills. For proxies.
+    #[doc(hidden)]
+    pub fn forwarded(
+        definition: wire::PromptDefinition,
+        handler: impl Fn(Context<S>) -> HandlerFuture + Send + Sync + 'static,
+    ) -> Self {
+        let spec = PromptSpec { prompt: definition, fault: None };
+        Self { spec, get: Arc::new(Forwarded(handler)), completions: Completions::default() }
     }
 
     /// Lists the arguments, and completes those with fixed values.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::completion::{CompletionOutput, CompletionRequest, Completions};
-use super::erased::{ErasedHandler, Typed};
+use super::erased::{ErasedHandler, Forwarded, HandlerFuture, Typed};
 use super::function::{Constructor, Direct, Function, Impossible, NoArguments, Unmatched};
 use crate::kernel::context::Context;
 use crate::schema::declared_order;
@@ -110,6 +110,29 @@ impl<S: Send + Sync + 'static> Resource<S> {
         });
         resource.spec.mime_type = mime_type;
         resource
+    }
+
+    /// Creates a resource that another server reads. For proxies.
+    #[doc(hidden)]
+    pub fn forwarded(
+        uri: impl Into<String>,
+        handler: impl Fn(Context<S>) -> HandlerFuture + Send + Sync + 'static,
+    ) -> Self {
+        let spec = ResourceSpec::new(uri.into());
+        Self { spec, read: Arc::new(Forwarded(handler)), completions: Completions::default() }
+    }
+
+    /// Creates a template whose resources another server reads. For proxies.
+    #[doc(hidden)]
+    pub fn forwarded_template(
+        uri_template: impl Into<String>,
+        handler: impl Fn(Context<S>) -> HandlerFuture + Send + Sync + 'static,
+    ) -> Self {
+        let mut spec = ResourceSpec::template(uri_template.into(), &[]);
+        // The other server checks its paths.
+        spec.any_path =
+            spec.template.iter().flat_map(|template| template.names().map(str::to_owned)).collect();
+        Self { spec, read: Arc::new(Forwarded(handler)), completions: Completions::default() }
     }
 
     fn typed<V, H, Shape>(spec: ResourceSpec, handler: H) -> Self

@@ -15,13 +15,17 @@ pub(crate) mod ui;
 use std::fmt;
 use std::sync::Arc;
 
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::McpError;
 use duplexer_types::json::Json;
 use duplexer_types::tool as wire;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::erased::{ErasedHandler, Typed};
+use super::erased::{ErasedHandler, Forwarded, Typed};
 use super::function::{Constructor, Direct, Impossible, OnThread, Unmatched};
+use crate::kernel::context::Context;
+use crate::kernel::outcome::Outcome;
 
 pub use super::content::FileContent;
 pub use super::function::{AnyState, BlockingFunction, Function, NoArguments};
@@ -120,6 +124,15 @@ impl<S: Send + Sync + 'static> Tool<S> {
         Via: 'static,
     {
         Self::typed(ToolSpec::custom(name.into(), schema.into()), handler)
+    }
+
+    /// Creates a tool that another server runs: neither arguments nor results are checked here. For proxies.
+    #[doc(hidden)]
+    pub fn forwarded(
+        definition: wire::ToolDefinition,
+        handler: impl Fn(Context<S>) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { spec: ToolSpec::forwarded(definition), run: Arc::new(Forwarded(handler)) }
     }
 
     fn typed<A, H, Shape, Via>(spec: ToolSpec, handler: H) -> Self

@@ -39,7 +39,7 @@ fn check_result(result: &InputRequiredResult, client: &ClientProfile) -> Result<
     }
     let mut missing = Vec::new();
     for (_, request) in requests.into_iter().flat_map(JsonObject::iter) {
-        let needed = requirement(request).ok_or_else(|| invalid_result("it asks for something unknown"))?;
+        let needed = ClientCapability::required_by(request).ok_or_else(|| invalid_result("it asks for something unknown"))?;
         if !client.supports(&needed) && !missing.contains(&needed) {
             missing.push(needed);
         }
@@ -55,7 +55,7 @@ fn check_result(result: &InputRequiredResult, client: &ClientProfile) -> Result<
 
 /// Fails with -32021 unless the client has declared the capability for this request.
 pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientProfile) -> Result<(), McpError> {
-    let Some(needed) = requirement(request) else {
+    let Some(needed) = ClientCapability::required_by(request) else {
         return Err(invalid_result("it asks for something unknown"));
     };
     if client.supports(&needed) {
@@ -63,23 +63,6 @@ pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientProfile)
     }
     let text = format!("Client did not declare the {} capability required by '{key}'", name(&needed));
     Err(McpError::Rpc(MissingCapabilityData::new(needed.as_capabilities()).error(text)))
-}
-
-/// Returns the capability that a request for input requires.
-fn requirement(request: &InputRequest) -> Option<ClientCapability> {
-    match request {
-        InputRequest::Elicit(params) => match **params {
-            ElicitParams::Form(_) => Some(ClientCapability::ElicitationForm),
-            ElicitParams::Url(_) => Some(ClientCapability::ElicitationUrl),
-            _ => None,
-        },
-        InputRequest::CreateMessage(params) if params.tools.is_some() || params.tool_choice.is_some() => {
-            Some(ClientCapability::SamplingTools)
-        }
-        InputRequest::CreateMessage(_) => Some(ClientCapability::Sampling),
-        InputRequest::ListRoots => Some(ClientCapability::Roots),
-        _ => None,
-    }
 }
 
 fn name(requirement: &ClientCapability) -> &'static str {

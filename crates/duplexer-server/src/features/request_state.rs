@@ -184,6 +184,11 @@ impl RequestState {
         self
     }
 
+    /// Returns whether other processes can open what this one seals.
+    pub(crate) fn has_shared_keys(&self) -> bool {
+        self.reach == Reach::SharedKeys
+    }
+
     /// Returns the middleware of a server with this name; `None` if there is no audience.
     pub(crate) fn into_middleware(self, name: &str) -> Option<Sealing> {
         let audience = self.audience.clone().or_else(|| (!name.is_empty()).then(|| name.into()))?;

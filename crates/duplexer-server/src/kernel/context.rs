@@ -299,6 +299,12 @@ impl<S> Context<S> {
         self.scope.call.channel.notify(method, params)
     }
 
+    /// Returns the channel to the client that belongs to this message, for code that forwards messages verbatim: it
+    /// checks neither capabilities nor revisions.
+    pub fn channel(&self) -> &Arc<dyn Channel> {
+        &self.scope.call.channel
+    }
+
     /// Ends the stream that carries the response, without ending the request. The client reconnects for the rest, so
     /// that a long wait holds no connection. This works only where the client can resume: on a session with an event
     /// store.

@@ -51,6 +51,17 @@ impl InputSpec {
         Self::Custom(schema.with_headers())
     }
 
+    /// Takes a schema that another server checks.
+    pub(super) fn forwarded(listed: Json) -> Self {
+        let mut schema = InputSchema::new(listed, ArgumentSchema::any());
+        if let Ok(headers) = ParamHeaders::from_schema(&schema.listed)
+            && !headers.is_empty()
+        {
+            schema.headers = Some(Arc::new(headers));
+        }
+        Self::Custom(schema)
+    }
+
     /// Returns the schema, which is derived now if it was not needed before.
     pub(crate) fn schema(&self) -> &InputSchema {
         match self {

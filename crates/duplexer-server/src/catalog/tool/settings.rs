@@ -73,7 +73,7 @@ impl<S> Tool<S> {
 
     /// Validates every result against the output schema in release builds too. Debug builds always do.
     pub fn check_output(mut self) -> Self {
-        self.spec.output.is_checked = true;
+        self.spec.output.check = super::spec::Check::Always;
         self
     }
 }

@@ -48,7 +48,17 @@ pub(super) struct OutputSpec {
     schema: OutputSchema,
     /// A hand-written schema, which replaces the derived one.
     custom: Option<Json>,
-    pub(super) is_checked: bool,
+    pub(super) check: Check,
+}
+
+/// Whether the output of a tool is checked against its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    Always,
+    /// The schema is only compiled, so that one that cannot be used is found.
+    OnlySchema,
+    /// Another server is responsible for output and schema.
+    Never,
 }
 
 /// What a call of a tool is checked against.
@@ -90,9 +100,18 @@ impl ToolSpec {
         let output = OutputSpec {
             schema: OutputSchema::unspecified(),
             custom: None,
-            is_checked: cfg!(debug_assertions),
+            check: if cfg!(debug_assertions) { Check::Always } else { Check::OnlySchema },
         };
         let tool = wire::ToolDefinition::new(name, Json::object());
+        Self { tool, input, output, execution: Execution::default(), ui: None }
+    }
+
+    /// Takes the definition of a tool that another server runs and checks.
+    pub(super) fn forwarded(mut tool: wire::ToolDefinition) -> Self {
+        let custom = tool.output_schema.take();
+        let input = InputSpec::forwarded(std::mem::replace(&mut tool.input_schema, Json::object()));
+        let schema = OutputSchema::unspecified();
+        let output = OutputSpec { schema, custom, check: Check::Never };
         Self { tool, input, output, execution: Execution::default(), ui: None }
     }
 
@@ -118,8 +137,10 @@ impl ToolSpec {
 
 impl OutputSpec {
     fn contract(self, tool: &str) -> Result<OutputContract, CatalogError> {
-        let Self { schema, custom, is_checked } = self;
+        let Self { schema, custom, check } = self;
+        let is_checked = check == Check::Always;
         let validator = match &custom {
+            _ if check == Check::Never => None,
             Some(written) => {
                 let validator = SchemaValidator::new(written.decode().unwrap_or_default());
                 if let Err(reason) = validator.compile() {

@@ -43,7 +43,8 @@ pub trait RequestStateCodec: Send + Sync + 'static {
 
 /// A ring of keys: the first one seals, all of them open.
 ///
-/// To rotate, put the new secret in front of the old one, and remove the old one when its last states have expired.
+/// To rotate, put the new secret in front of the old one, and remove the old one when its last states have expired. Several
+/// nodes that are updated one by one first get the new secret behind the old one, so that all of them can open what it seals.
 /// Each AES-256 key is derived from its secret. Every seal uses a random nonce, so one key is safe for about 2^32
 /// states.
 ///

@@ -113,6 +113,23 @@ impl ClientCapability {
         }
     }
 
+    /// Returns the capability that a request for input requires. `None` for a request that this library does not know.
+    pub fn required_by(request: &InputRequest) -> Option<Self> {
+        match request {
+            InputRequest::Elicit(params) => match **params {
+                ElicitParams::Form(_) => Some(Self::ElicitationForm),
+                ElicitParams::Url(_) => Some(Self::ElicitationUrl),
+                _ => None,
+            },
+            InputRequest::CreateMessage(params) if params.tools.is_some() || params.tool_choice.is_some() => {
+                Some(Self::SamplingTools)
+            }
+            InputRequest::CreateMessage(_) => Some(Self::Sampling),
+            InputRequest::ListRoots => Some(Self::Roots),
+            _ => None,
+        }
+    }
+
     /// Returns the declaration that meets this requirement.
     pub fn as_capabilities(&self) -> ClientCapabilities {
         let none = ClientCapabilities::new;

@@ -258,3 +258,20 @@ proptest! {
         prop_assert_eq!(claims::read(&opened, &bind(user), "a", now).unwrap(), state);
     }
 }
+
+/// SCL-12, SCL-52: a key is rotated in three rolling steps, during each of which nodes before and after it open each other's
+/// states.
+#[test]
+fn a_key_is_rotated_in_three_rolling_steps() {
+    let (old, new) = ([6_u8; 32], [7_u8; 32]);
+    let steps = [vec![old], vec![old, new], vec![new, old], vec![new]];
+    let rings = steps.map(|secrets| KeyRing::new(secrets).unwrap());
+    for (before, after) in rings.iter().zip(&rings[1..]) {
+        for (from, to) in [(before, after), (after, before)] {
+            let opened = to.open(&from.seal(b"state").unwrap());
+            // The old key is removed when the states that it has sealed have expired.
+            assert_eq!(opened.unwrap(), b"state");
+        }
+    }
+    assert!(rings[3].open(&rings[0].seal(b"state").unwrap()).is_err());
+}
