@@ -12,11 +12,12 @@
 
 mod server;
 mod session;
+mod sync;
 
 pub use server::{
     Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, Readiness,
-    ResponseBody, ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
-    StreamableHttpBuilder,
+    ResponseBody, ResponseFuture, Responses, ServeError, ShutdownHandle, StoreReadiness, StreamTimedOut,
+    StreamableHttp, StreamableHttpBuilder,
 };
 pub use session::{
     Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventKind,

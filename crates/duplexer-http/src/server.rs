@@ -40,10 +40,8 @@ use tower_service::Service;
 
 use self::service_state::ServiceState;
 
-pub(crate) use service_state::lock;
-
 pub use body::{ResponseBody, StreamTimedOut};
-pub use config::{Cors, Handshake, HttpConfigError, Responses, StreamableHttpBuilder};
+pub use config::{Cors, Handshake, HttpConfigError, Responses, StoreReadiness, StreamableHttpBuilder};
 pub use readiness::Readiness;
 pub use security::InvalidName;
 pub use serve::{HttpServer, Listener, PathService, ServeError};

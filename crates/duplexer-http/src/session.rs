@@ -9,6 +9,8 @@ mod memory_events;
 mod memory_sessions;
 mod nodes;
 mod session_store;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,12 +42,21 @@ pub struct SharedStores {
     pub events: Arc<dyn EventStore>,
     /// The other nodes.
     pub nodes: Arc<dyn Nodes>,
+    pub(crate) reach: Reach,
+}
+
+/// Where the nodes are that share stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// In this process, for tests.
+    Process,
+    Processes,
 }
 
 impl SharedStores {
     /// Creates the stores of one node.
     pub fn new(sessions: Arc<dyn SessionStore>, events: Arc<dyn EventStore>, nodes: Arc<dyn Nodes>) -> Self {
-        Self { sessions, events, nodes }
+        Self { sessions, events, nodes, reach: Reach::Processes }
     }
 }
 

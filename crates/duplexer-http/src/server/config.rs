@@ -83,6 +83,26 @@ pub enum Cors {
     AllowedOrigins,
 }
 
+/// Whether a balancer sends requests to a node that does not reach its shared stores.
+///
+/// ```
+/// use duplexer_http::{StoreReadiness, StreamableHttp};
+/// use duplexer_server::Server;
+///
+/// // When the store is down for all nodes, requests of the envelope era are still served.
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let service = StreamableHttp::builder(server).store_readiness(StoreReadiness::Ignored).build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreReadiness {
+    /// The node is not ready once the store has not responded for some seconds.
+    Required,
+    /// The node is ready without its store.
+    Ignored,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Config {
     /// Without a trailing slash. `None`: the router that mounts the service checks the path.
@@ -95,6 +115,16 @@ pub(super) struct Config {
     pub(super) limits: Limits,
     pub(super) timing: Timing,
     pub(super) sessions: SessionSettings,
+}
+
+impl Config {
+    /// Returns whether the node is only ready with its shared stores.
+    pub(super) fn store_readiness(&self) -> StoreReadiness {
+        self.sessions.readiness.unwrap_or(match self.handshake {
+            Handshake::Sessions => StoreReadiness::Required,
+            Handshake::Stateless | Handshake::Disabled => StoreReadiness::Ignored,
+        })
+    }
 }
 
 /// Settings of sessions.
@@ -111,6 +141,8 @@ pub(super) struct SessionSettings {
     pub(super) stores: StoreTiming,
     pub(super) events: Option<Arc<dyn EventStore>>,
     pub(super) shared: Option<SharedStores>,
+    /// `None`: as the era needs it.
+    pub(super) readiness: Option<StoreReadiness>,
     pub(super) hook: Option<Arc<dyn OutboundHook>>,
 }
 
@@ -150,6 +182,7 @@ impl Default for SessionSettings {
             stores: StoreTiming::default(),
             events: None,
             shared: None,
+            readiness: None,
             hook: None,
         }
     }
@@ -167,6 +200,7 @@ impl fmt::Debug for SessionSettings {
             .field("stores", &self.stores)
             .field("events", &self.events.is_some())
             .field("shared", &self.shared)
+            .field("readiness", &self.readiness)
             .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use super::reply;
 use super::service_state::ServiceState;
 
 /// Tells a balancer whether to send requests to a service: not from the first moment of its shutdown on, and not while
-/// the node has lost its shared stores. A tower service that responds with 200 or 503; mount it at `/readyz`.
+/// the node has lost its shared stores, unless [`StoreReadiness`](crate::StoreReadiness) says otherwise. A tower service that responds with 200 or 503; mount it at `/readyz`.
 #[derive(Clone, Debug)]
 pub struct Readiness(Arc<ServiceState>);
 

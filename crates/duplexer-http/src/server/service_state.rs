@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
@@ -19,10 +19,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use self::lifespan::Lifespan;
-use super::config::{Config, Limits, Timing};
+use super::config::{Config, Limits, StoreReadiness, Timing};
 use super::http_sse::SseSessions;
 use super::session::{Inbox, Sessions, Stores};
-use crate::session::{Health, SharedStores};
+use crate::session::Health;
+use crate::sync::{Mutex, lock};
 
 pub(super) use lifespan::StartFailed;
 pub(super) use share::Share;
@@ -187,8 +188,12 @@ impl ServiceState {
 
     /// Returns whether a balancer can send requests.
     pub(super) fn is_ready(&self) -> bool {
-        let is_connected = |shared: &SharedStores| shared.nodes.health() != Health::Disconnected;
-        !self.leaving.is_cancelled() && self.config.sessions.shared.as_ref().is_none_or(is_connected)
+        let has_store = || {
+            let shared = self.config.sessions.shared.as_ref();
+            shared.is_none_or(|shared| shared.nodes.health() == Health::Healthy)
+        };
+        let is_served = self.config.store_readiness() == StoreReadiness::Ignored || has_store();
+        !self.leaving.is_cancelled() && is_served
     }
 }
 
@@ -328,9 +333,4 @@ pub(super) fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
     if table.capacity() > 64 && table.len() < table.capacity() / 4 {
         table.shrink_to(table.len() * 2);
     }
-}
-
-/// Locks a mutex. A poisoned lock is safe to use, because every change under a lock is one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

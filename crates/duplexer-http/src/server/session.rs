@@ -19,7 +19,7 @@ mod table;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use duplexer_core::dispatch::CallTable;
 use duplexer_server::subscriptions::ChangeDelivery;
@@ -35,8 +35,9 @@ use self::stream::Stream;
 use super::config::CallLimits;
 use super::event_queue::{EventSink, WhenFull};
 use super::reply::Reply;
-use super::service_state::{RequestPermit, ServiceState, lock};
+use super::service_state::{RequestPermit, ServiceState};
 use crate::session::{PrincipalKey, StreamId, StreamKey};
+use crate::sync::{Mutex, lock};
 
 pub(super) use admission::{admit, admit_call};
 pub(super) use call::{notification, request, request_in_batch};

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::ready;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
@@ -11,9 +11,9 @@ use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 
 use super::{
-    Health, MemoryEventStore, MemorySessionStore, NodeListener, NodeMessage, Nodes, Sent, SharedStores,
+    Health, MemoryEventStore, MemorySessionStore, NodeListener, NodeMessage, Nodes, Reach, Sent, SharedStores,
 };
-use crate::server::lock;
+use crate::sync::{Mutex, lock};
 
 /// Messages that wait in the inbox of a node without a listener.
 const MAX_MESSAGES: usize = 10_000;
@@ -60,7 +60,12 @@ impl MemoryCluster {
         let run = RunId::random();
         lock(&self.inboxes).insert(run, Inbox::default());
         let node = Node { run, inboxes: Arc::clone(&self.inboxes) };
-        SharedStores::new(Arc::clone(&self.sessions) as _, Arc::clone(&self.events) as _, Arc::new(node))
+        SharedStores {
+            sessions: Arc::clone(&self.sessions) as _,
+            events: Arc::clone(&self.events) as _,
+            nodes: Arc::new(node),
+            reach: Reach::Process,
+        }
     }
 
     /// Ends the lease of a run, as if its process had died.

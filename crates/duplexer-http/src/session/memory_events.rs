@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::ready;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,16 +18,19 @@ use tokio::time::Instant;
 
 use self::log::{Log, Written};
 use super::{
-    Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Page, StoredEvent, StreamId,
-    StreamKey, Wake,
+    Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Page, Placement, StoredEvent,
+    StreamId, StreamKey, Wake,
 };
-use crate::server::lock;
+use crate::sync::{Mutex, lock};
 
 /// Time for which a stream that has ended is kept, and for which one is whose last event was received.
 const ENDED: Duration = Duration::from_secs(5 * 60);
 const RECEIVED: Duration = Duration::from_secs(60);
 /// Time for which nothing is written to a session that has ended.
 pub(super) const TOMBSTONE: Duration = Duration::from_secs(10 * 60);
+
+/// Estimated memory of an event besides its message.
+pub(super) const EVENT_OVERHEAD: usize = 64;
 
 /// Event store in memory. A client that resumes late receives only the newest events.
 pub struct MemoryEventStore {
@@ -36,9 +39,9 @@ pub struct MemoryEventStore {
     requests: OnceLock<Weak<dyn EndedRequests>>,
 }
 
-/// Learns which requests have had their last event.
+/// Learns which requests have had their last event. The placement distinguishes a request from a later one with its id.
 pub(super) trait EndedRequests: Send + Sync {
-    fn ended(&self, session: &str, request: &RequestId, run: RunId);
+    fn ended(&self, session: &str, request: &RequestId, placement: Placement);
 }
 
 /// Limits of a [`MemoryEventStore`]. At the limit of a stream its oldest events are evicted; at the limit of a session,
@@ -104,6 +107,12 @@ impl MemoryEventStore {
         let _ = self.requests.set(requests);
     }
 
+    /// Returns the memory that is counted for all events.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        lock(&self.state).bytes
+    }
+
     fn write(&self, key: &StreamKey, batch: &Batch<'_>) -> Result<Appended, StoreError> {
         if batch.events.is_empty() {
             return self.open(key, batch.writer, batch.request);
@@ -162,7 +171,8 @@ impl MemoryEventStore {
 
     fn tell_end(&self, key: &StreamKey, request: Option<&RequestId>, writer: RunId) {
         if let (Some(requests), Some(request)) = (self.requests.get().and_then(Weak::upgrade), request) {
-            requests.ended(&key.session, request, writer);
+            let placement = Placement { run: writer, stream: Some(key.stream) };
+            requests.ended(&key.session, request, placement);
         }
     }
 
@@ -368,6 +378,3 @@ impl EventStore for MemoryEventStore {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

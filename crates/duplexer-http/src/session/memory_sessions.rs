@@ -3,12 +3,11 @@
 use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
-use duplexer_core::run::RunId;
 use duplexer_types::jsonrpc::RequestId;
 use tokio::time::Instant;
 
@@ -17,7 +16,7 @@ use super::{
     Admission, Admitted, Appended, Change, Created, MAX_REQUESTS_IN_FLIGHT, MemoryEventStore, Placement,
     Revision, SessionRecord, SessionStore, StreamKey,
 };
-use crate::server::lock;
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// Sessions, including those that were deleted a short time ago.
 const MAX_SESSIONS: usize = 100_000;
@@ -167,15 +166,10 @@ impl MemorySessionStore {
     }
 
     /// Removes a request from those in flight, if its placement is the one that is meant.
-    fn remove_request(
-        &self,
-        id: &str,
-        request: &RequestId,
-        is_this: impl FnOnce(&Placement) -> bool,
-    ) -> bool {
+    fn remove_request(&self, id: &str, request: &RequestId, placement: Placement) -> bool {
         let mut sessions = self.living(id);
         let Some(open) = sessions.open(id) else { return false };
-        let is_removed = open.in_flight.get(request).is_some_and(is_this);
+        let is_removed = open.in_flight.get(request) == Some(&placement);
         if is_removed {
             open.in_flight.remove(request);
         }
@@ -207,8 +201,8 @@ impl Sessions {
 }
 
 impl EndedRequests for MemorySessionStore {
-    fn ended(&self, session: &str, request: &RequestId, run: RunId) {
-        self.remove_request(session, request, |placement| placement.run == run);
+    fn ended(&self, session: &str, request: &RequestId, placement: Placement) {
+        self.remove_request(session, request, placement);
     }
 }
 
@@ -258,7 +252,7 @@ impl SessionStore for MemorySessionStore {
         request: &'a RequestId,
         placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let is_removed = self.remove_request(id, request, |known| *known == placement);
+        let is_removed = self.remove_request(id, request, placement);
         if let Some(stream) = placement.stream.filter(|_| is_removed) {
             self.events.remove_unused(&StreamKey::new(id.into(), stream), placement.run);
         }

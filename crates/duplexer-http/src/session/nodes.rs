@@ -53,7 +53,7 @@ pub enum Sent {
 pub enum Health {
     /// Operations succeed.
     Healthy,
-    /// The last operations failed. The lease still holds.
+    /// Operations have failed for some seconds. The lease still holds.
     Degraded,
     /// No operation has succeeded for so long that the lease is gone.
     Disconnected,

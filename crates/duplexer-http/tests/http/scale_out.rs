@@ -404,7 +404,43 @@ async fn a_session_in_use_is_renewed() {
     assert_eq!(b.status(&call_in(&session, 3, "echo")).await, 404, "an idle one expires");
 }
 
-/// SCL-44, SCL-61: a node that is drained is seen by its clients as a reconnection.
+/// SCL-85: a node that has lost its stores is not ready where it serves sessions, and by setting.
+#[tokio::test]
+async fn readiness_needs_the_stores_where_sessions_are_served() {
+    use duplexer_http::{Handshake, StoreReadiness};
+    type Configure = fn(StreamableHttpBuilder) -> StreamableHttpBuilder;
+    let cases: [(Configure, bool); 5] = [
+        (|builder| builder, false),
+        (|builder| builder.handshake(Handshake::Stateless), true),
+        (|builder| builder.handshake(Handshake::Disabled), true),
+        (|builder| builder.store_readiness(StoreReadiness::Ignored), true),
+        (|builder| builder.handshake(Handshake::Stateless).store_readiness(StoreReadiness::Required), false),
+    ];
+    for (index, (configure, is_ready)) in cases.into_iter().enumerate() {
+        let cluster = cluster();
+        let node = node_with(&cluster, configure);
+        assert!(node.service.readiness().is_ready(), "case {index}");
+        cluster.end_lease(node.run);
+        assert_eq!(node.service.readiness().is_ready(), is_ready, "case {index}");
+    }
+}
+
+/// SCL-52: only nodes of one process can have random keys for request states.
+#[test]
+fn nodes_of_several_processes_need_the_same_keys() {
+    let stores = cluster().node();
+    let shared = || {
+        SharedStores::new(Arc::clone(&stores.sessions), Arc::clone(&stores.events), Arc::clone(&stores.nodes))
+    };
+    let server = || Server::builder("calculator", "1.0.0");
+    let error = StreamableHttp::builder(server().build().unwrap()).scale_out(shared()).build().unwrap_err();
+    assert!(matches!(error, duplexer_http::HttpConfigError::RandomStateKey), "{error}");
+    let keys = duplexer_server::request_state::RequestState::keys([[7_u8; 32]]).unwrap();
+    let server = server().request_state(keys).build().unwrap();
+    assert!(StreamableHttp::builder(server).scale_out(shared()).build().is_ok());
+}
+
+/// SCL-44, SCL-61, SCL-84, SCL-88: a node that is drained is seen by its clients as a reconnection.
 #[tokio::test(start_paused = true)]
 async fn a_drained_node_hands_its_clients_over() {
     let cluster = cluster();
@@ -578,10 +614,10 @@ impl SessionStore for Switched {
 /// envelope era does not notice.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_away_is_no_dead_session() {
-    let stores = cluster().node();
+    let mut shared = cluster().node();
     let switched =
-        Arc::new(Switched { inner: Arc::clone(&stores.sessions), is_away: AtomicBool::new(false) });
-    let shared = SharedStores::new(Arc::clone(&switched) as _, stores.events, stores.nodes);
+        Arc::new(Switched { inner: Arc::clone(&shared.sessions), is_away: AtomicBool::new(false) });
+    shared.sessions = Arc::clone(&switched) as _;
     let (service, _) = mounted(|builder| builder.scale_out(shared));
     let session = open(&service, None).await;
     switched.is_away.store(true, Ordering::SeqCst);

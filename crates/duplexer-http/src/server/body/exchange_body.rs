@@ -1,7 +1,7 @@
 //! SSE body that drives the handler of its exchange: the handler advances while the connection reads.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use tokio::time::Instant;
@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use super::{Chunk, Expiry, Heartbeat, StreamTimedOut};
 use crate::server::exchange::Exchange;
 use crate::server::response::ResponseSource;
-use crate::server::service_state::lock;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 use crate::server::sse;
+use crate::sync::{Mutex, lock};
 
 /// Body of a streamed exchange.
 pub(super) struct ExchangeBody {

@@ -3,7 +3,7 @@
 //! A socket whose peer does not read stalls, but a stream of HTTP/2 behind a window of zero does not. The text stays here
 //! until the connection asks for it, and is dropped if the connection never does.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use super::{Chunk, StreamTimedOut};
 use crate::server::serve::InFlightGuard;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
-use crate::server::service_state::{RequestPermit, ServiceState, Share, lock};
+use crate::server::service_state::{RequestPermit, ServiceState, Share};
+use crate::sync::{Mutex, lock};
 
 /// Maximum size of a piece, which the HTTP library queues as a whole.
 const MAX_PIECE: usize = 16 * 1024;

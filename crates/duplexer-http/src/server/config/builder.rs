@@ -6,13 +6,13 @@ use std::time::Duration;
 use duplexer_core::dispatch::OutboundHook;
 use duplexer_server::Server;
 
-use super::{Config, Cors, Handshake, HttpConfigError, Responses};
+use super::{Config, Cors, Handshake, HttpConfigError, Responses, StoreReadiness};
 use crate::server::StreamableHttp;
 use crate::server::http_sse::InvalidPath;
 use crate::server::security::InvalidName;
 use crate::server::serve::path_service::PATH;
 use crate::server::service_state::ServiceState;
-use crate::session::{EventStore, SharedStores};
+use crate::session::{EventStore, Reach, SharedStores};
 
 /// Builder of a [`StreamableHttp`] service.
 ///
@@ -301,6 +301,13 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets whether a node without its shared stores is ready. Default: not where sessions are served, because it cannot serve
+    /// them; otherwise it is.
+    pub fn store_readiness(mut self, readiness: StoreReadiness) -> Self {
+        self.config.sessions.readiness = Some(readiness);
+        self
+    }
+
     /// Sets a hook for every request to the client of a session, for example for tracing.
     pub fn outbound_hook(mut self, hook: Arc<dyn OutboundHook>) -> Self {
         self.config.sessions.hook = Some(hook);
@@ -371,6 +378,10 @@ impl StreamableHttpBuilder {
         }
         if timing.unread <= timing.keep_alive {
             return Err(HttpConfigError::Unread { unread: timing.unread, ping: timing.keep_alive });
+        }
+        let spans_processes = sessions.shared.as_ref().is_some_and(|it| it.reach == Reach::Processes);
+        if spans_processes && !self.server.shares_request_states() {
+            return Err(HttpConfigError::RandomStateKey);
         }
         Ok(StreamableHttp(ServiceState::start(self.server, self.config)))
     }

@@ -40,6 +40,11 @@ pub enum HttpConfigError {
     /// A duration of zero.
     #[error("{0} must be longer than zero")]
     Instant(&'static str),
+    /// Several nodes, of which each seals request states with a random key of its own.
+    #[error(
+        "nodes share a store, and this one seals request states with a random key, which no other node can open: give all nodes the same secret with `Server::builder(..).request_state(RequestState::keys([secret])?)`"
+    )]
+    RandomStateKey,
     /// The unread timeout is not longer than the keep-alive interval, so every silent stream would time out.
     #[error(
         "the time after which a stream counts as unread ({unread:?}) must be longer than the keep-alive ({ping:?})"

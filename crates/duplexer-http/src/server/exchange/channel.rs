@@ -1,6 +1,6 @@
 //! Channel from the handler of an exchange to its client: notifications only, through the event queue.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytestring::ByteString;
@@ -9,7 +9,8 @@ use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::Body;
 
 use crate::server::event_queue::{EventQueue, EventSink, QueueState, WhenFull, encode_notification, enqueue};
-use crate::server::service_state::{ServiceState, lock};
+use crate::server::service_state::ServiceState;
+use crate::sync::{Mutex, lock};
 
 /// Channel of one exchange.
 pub(in crate::server) struct ExchangeChannel {

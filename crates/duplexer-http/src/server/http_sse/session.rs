@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::dispatch::{DispatchLimits, DispatchOptions, Peer};
@@ -18,10 +18,11 @@ use crate::server::body::{Expiry, ResponseBody};
 use crate::server::config::CallLimits;
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::request::{AdmittedRequest, RequestContext};
-use crate::server::service_state::{ServiceState, lock, shrink};
+use crate::server::service_state::{ServiceState, shrink};
 use crate::server::session::{SessionPermit, Sessions, caller, random};
 use crate::server::sse;
 use crate::session::{PrincipalKey, SessionDigest};
+use crate::sync::{Mutex, lock};
 
 /// Time that a POST waits for earlier messages to be accepted.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 //! Lifespan of a mounted server. The first request starts it in a task that survives the request.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use duplexer_core::error::Chain;
@@ -9,7 +9,7 @@ use duplexer_core::tasks::TaskTracker;
 use duplexer_server::{RunningServer, Server};
 use tokio::sync::watch;
 
-use super::lock;
+use crate::sync::{Mutex, lock};
 
 /// Error of a server that could not start. The cause is in the log, and the next request tries again.
 #[derive(Clone, Copy, Debug)]

@@ -3,13 +3,13 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use duplexer_server::Principal;
 
-use super::lock;
 use crate::session::PrincipalKey;
+use crate::sync::{Mutex, lock};
 
 /// Table size below which nothing is pruned.
 const MIN_PRUNED: usize = 64;

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use duplexer_core::tasks::TaskTracker;
 use tokio::time::{Instant, sleep};
 
-use super::lock;
+use crate::sync::{Mutex, lock};
 
 /// Checks per timeout: a stream ends at most a quarter of the timeout late.
 const SWEEPS_PER_TIMEOUT: u32 = 4;

@@ -1,7 +1,7 @@
 //! Admission of messages to sessions. Without shared stores the session table decides; with them the store does, in one
 //! call, and the table is a cache.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::error::StoreError;
@@ -19,11 +19,11 @@ use crate::server::config::Responses;
 use crate::server::reply::{self, Reply};
 use crate::server::request::RequestContext;
 use crate::server::rpc_response::RpcResponse;
-use crate::server::service_state::lock;
 use crate::session::{
     Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionDigest,
     SessionRecord, StreamId,
 };
+use crate::sync::{Mutex, lock};
 
 /// What a session with shared stores has in addition.
 pub(super) struct SharedSession {

@@ -15,9 +15,10 @@ use super::{ActivityGuard, Session};
 use crate::server::body::ResponseBody;
 use crate::server::event_queue::{EventSink, WhenFull};
 use crate::server::reply::{self, Rejection, Reply};
-use crate::server::service_state::{ServiceState, lock};
+use crate::server::service_state::ServiceState;
 use crate::server::sse::{self, EventId};
 use crate::session::{Attach, Attached, StreamId, StreamKey, Takeover};
+use crate::sync::lock;
 
 /// A GET request of a session.
 pub(in crate::server) struct StreamRequest<'a> {

@@ -4,7 +4,6 @@
 use std::future::poll_fn;
 use std::hash::{BuildHasher as _, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{Chain, StoreError};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::server::service_state::lock;
+use crate::sync::{Mutex, lock};
 
 /// Failed attempts in a row after which the breaker can open.
 const FAILURES: u32 = 3;

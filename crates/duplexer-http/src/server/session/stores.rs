@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -15,11 +14,11 @@ use tokio::time::Instant;
 
 use super::store::StoreGuard;
 use crate::server::config::SessionSettings;
-use crate::server::service_state::lock;
 use crate::session::{
     Appended, Attach, Attached, Batch, Concluded, EventStore, NodeMessage, Page, Sent, SharedStores,
     StreamKey, Wake,
 };
+use crate::sync::{Mutex, lock};
 
 /// Time for which the liveness of a run is remembered.
 const ALIVE: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@
 mod ephemeral;
 mod follow;
 mod kept;
+mod vacancy;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use duplexer_core::dispatch::{Cancellation, NotifyFuture, StreamClosing};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 use self::ephemeral::Ephemeral;
 use super::stores::Stores;
-use crate::server::event_queue::{EventSink, QueueState, WhenFull};
+use crate::server::event_queue::{EventSink, WhenFull};
 use crate::server::response::ResponseStart;
 use crate::server::rpc_response::RpcResponse;
 use crate::session::{StreamId, StreamKey};
@@ -30,40 +31,6 @@ pub(super) use kept::{Kept, Question};
 pub(in crate::server) enum Stream {
     Ephemeral(Ephemeral),
     Kept(Arc<Kept>),
-}
-
-/// How long a stream has been without a reader.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Vacancy {
-    /// It has a reader, or has not had one yet.
-    #[default]
-    None,
-    Since(Instant),
-    /// For so long that its call has been cancelled.
-    Abandoned,
-}
-
-impl Vacancy {
-    /// Starts the vacancy of a stream whose reader has left. Once the response is known, no call waits for another.
-    fn begin(&mut self, response: QueueState) {
-        if response == QueueState::Open {
-            *self = Self::Since(Instant::now());
-        }
-    }
-
-    /// Returns the time at which the stream counts as abandoned; `None` if it does now.
-    fn due(&mut self, limit: Duration) -> Option<Instant> {
-        let now = Instant::now();
-        match *self {
-            Self::Abandoned => None,
-            Self::Since(since) if now.duration_since(since) >= limit => {
-                *self = Self::Abandoned;
-                None
-            }
-            Self::Since(since) => Some(since + limit),
-            Self::None => Some(now + limit),
-        }
-    }
 }
 
 impl Stream {

@@ -4,7 +4,7 @@ mod principal_counts;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use duplexer_core::tasks::TaskTracker;
@@ -14,8 +14,9 @@ use tokio::time::{sleep, timeout};
 use self::principal_counts::PrincipalCounts;
 use super::Session;
 use crate::server::config::SessionSettings;
-use crate::server::service_state::{ServiceState, lock, shrink};
+use crate::server::service_state::{ServiceState, shrink};
 use crate::session::{PrincipalKey, SessionDigest};
+use crate::sync::{Mutex, lock};
 
 /// Sweeps per idle timeout: an abandoned session is removed at most an eighth of the timeout late. A request finds it
 /// expired at once.

@@ -9,13 +9,11 @@ use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{ENDED, EventLimits, RECEIVED};
+use super::{ENDED, EVENT_OVERHEAD, EventLimits, RECEIVED};
 use crate::session::{
     Appended, Attach, Attached, Batch, EventKind, Numbering, Page, StoredEvent, StreamReader, Takeover,
 };
 
-/// Estimated memory of an event besides its message.
-pub(super) const EVENT_OVERHEAD: usize = 64;
 /// Number of batches whose repetition is noticed.
 const TOKENS: usize = 64;
 /// How far beyond the last stored event a client can claim to have read: the store may have lost the end of a stream, but

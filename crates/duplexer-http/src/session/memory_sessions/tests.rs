@@ -2,6 +2,7 @@
 
 use super::super::{EventStore as _, NewRequest, PrincipalKey, StreamId};
 use super::*;
+use duplexer_core::run::RunId;
 use duplexer_server::Principal;
 use duplexer_types::logging::LoggingLevel;
 

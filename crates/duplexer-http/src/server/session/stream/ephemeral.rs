@@ -1,19 +1,20 @@
 //! A stream whose events are lost if no reader receives them: a queue, and a reader that can leave and be replaced.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Stream, Vacancy};
+use super::Stream;
+use super::vacancy::Vacancy;
 use crate::server::event_queue::{EventQueue, WhenFull};
 use crate::server::response::ResponseStart;
 use crate::server::rpc_response::RpcResponse;
-use crate::server::service_state::lock;
 use crate::server::service_state::stream_watch::{LastRead, WatchedStream};
 use crate::server::sse;
+use crate::sync::{Mutex, lock};
 
 /// A stream whose events are lost if no reader receives them.
 #[derive(Default)]

@@ -20,7 +20,7 @@ use crate::server::service_state::stream_watch::{LastRead, WatchedStream};
 use crate::server::session::random;
 use crate::server::session::stores::Stores;
 use crate::server::sse::{self, EventId};
-use crate::session::{Batch, EventKind, Numbering, Page, StoredEvent, StreamKey};
+use crate::session::{Appended, Batch, EventKind, Numbering, Page, StoredEvent, StreamKey};
 
 /// Maximum number of events that are read from the store at once.
 const PAGE: usize = 256;
@@ -154,6 +154,7 @@ impl Follower {
             let wake = handle.stores.watch(&handle.key);
             let changed = handle.writer.as_ref().map(|writer| writer.changed().notified());
             let local = handle.writer.as_ref().map(|writer| writer.next(handle.number, self.after));
+            let is_writing = local == Some(LocalEvents::Writing);
             let page = match local {
                 Some(LocalEvents::Events(first, events)) => return Some(self.encode(first, &events)),
                 Some(LocalEvents::Over) => return None,
@@ -184,14 +185,17 @@ impl Follower {
             };
             let is_shared = handle.stores.shared().is_some();
             tokio::select! {
-                () = wake => look = Look::Always,
+                biased;
+                () = self.service.closing.cancelled(), if is_shared => return Some(self.let_go().await),
+                // What a batch on its way to the store leads to, the writer tells, also that the stream is gone. Otherwise before
+                // the writer, because it says more: another run may have written, or replaced this reader.
+                () = wake, if !is_writing => look = Look::Always,
                 () = changed => look = Look::AsNeeded,
                 next = next_changes(&mut self.changes) => {
                     write_changes(&handle, next).await.ok()?;
                     look = Look::Always;
                 }
-                () = sleep(POLL), if is_shared => look = Look::Always,
-                () = self.service.closing.cancelled(), if is_shared => return Some(self.let_go().await),
+                () = sleep(POLL), if is_shared && !is_writing => look = Look::Always,
             }
         }
         None
@@ -268,7 +272,11 @@ async fn write_changes(handle: &FollowHandle, changes: Changes) -> Result<(), St
     let events: Vec<_> = notifications.into_iter().map(event).collect();
     let numbering = Numbering::Next { token: random().unwrap_or_default(), position };
     let batch = Batch::new(handle.stores.run(), numbering, &events);
-    handle.stores.append(&handle.key, batch).await.map(drop)
+    if handle.stores.append(&handle.key, batch).await? == Appended::Full {
+        let dropped = events.len();
+        tracing::warn!(dropped, "a stream is full, so notifications of changes are dropped");
+    }
+    Ok(())
 }
 
 /// Whether a reader reads the store although the writer at this node has nothing for it: another run may have replaced

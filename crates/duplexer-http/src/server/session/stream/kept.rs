@@ -7,7 +7,7 @@ mod outbox;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use self::outbox::Outbox;
-use super::Vacancy;
+use super::vacancy::Vacancy;
 use crate::server::event_queue::{QueueState, WhenFull, is_full};
 use crate::server::response::ResponseStart;
 use crate::server::rpc_response::RpcResponse;
-use crate::server::service_state::lock;
 use crate::server::session::stores::Stores;
 use crate::session::{EventKind, StoredEvent, StreamKey};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// The writer of a kept stream.
 pub(in crate::server) struct Kept {
@@ -278,7 +278,7 @@ impl Kept {
         self.end(lock(&self.state));
     }
 
-    fn end(&self, mut state: std::sync::MutexGuard<'_, State>) {
+    fn end(&self, mut state: MutexGuard<'_, State>) {
         state.phase = Phase::Over;
         state.outbox.clear();
         let writers = std::mem::take(&mut state.writers);

@@ -1,6 +1,6 @@
 //! Writes the events of a kept stream, one batch at a time, each until the store has confirmed or refused it.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep};
 
 use super::outbox::{SentEvent, Writing};
 use super::{Health, Kept, Phase, State};
-use crate::server::service_state::lock;
 use crate::server::session::random;
 use crate::server::session::store::jittered;
 use crate::session::{Appended, Batch, EventKind, Numbering, StoredEvent, StreamId};
+use crate::sync::{MutexGuard, lock};
 
 /// Time after which a writer gives up a batch: the lease of a run that cannot reach the store has ended by then, and
 /// another node has ended its streams.

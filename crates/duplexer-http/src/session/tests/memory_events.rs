@@ -1,9 +1,14 @@
 //! Tests of the event store in memory.
 
-use super::super::{Numbering, StreamReader, Takeover};
-use super::log::EVENT_OVERHEAD;
-use super::*;
+use std::time::Duration;
+
+use bytes::Bytes;
+use duplexer_core::run::RunId;
 use duplexer_server::subscriptions::Position;
+use duplexer_types::jsonrpc::RequestId;
+
+use crate::session::memory_events::EVENT_OVERHEAD;
+use crate::session::*;
 
 const A: RunId = RunId(1);
 const B: RunId = RunId(2);
@@ -214,7 +219,7 @@ async fn streams_that_have_ended_are_evicted_first() {
     }
     assert_eq!(texts(&store, &key("loud", 3), 0).await, None);
     assert!(texts(&store, &key("quiet", 9), 0).await.is_some(), "a stream in use stays");
-    assert_eq!(lock(&store.state).bytes, 5 * size);
+    assert_eq!(store.bytes(), 5 * size);
 }
 
 /// SCL-15: a stream that has ended expires; soon, if its last event was received.
@@ -233,5 +238,5 @@ async fn streams_expire_after_their_end() {
     tokio::time::advance(Duration::from_secs(240)).await;
     assert_eq!(texts(&store, &key("a", 2), 0).await, None);
     open(&store, &key("b", 1)).await;
-    assert_eq!(lock(&store.state).bytes, 0, "what has expired is freed");
+    assert_eq!(store.bytes(), 0, "what has expired is freed");
 }
