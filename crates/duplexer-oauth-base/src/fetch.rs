@@ -20,6 +20,10 @@ use public_only::Guarded;
 /// Default maximum time of a request, from name resolution to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum time that a connection is kept without a request. A login takes longer, and the server or the network may have
+/// given up the connection meanwhile.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// Failure of a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -172,6 +176,7 @@ pub fn builder(user_agent: &str) -> ClientBuilder {
         .no_proxy()
         .referer(false)
         .timeout(TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .user_agent(user_agent)
 }
 

@@ -9,7 +9,7 @@ use super::AuthorizationServer;
 use super::backend::{Assertion, Grant};
 use super::client::{AuthMethod, RegisteredClient};
 use super::form::Form;
-use super::records::{Renewal, Tokens};
+use super::records::{RefreshToken, Renewal, Tokens};
 use super::store::RecordKind;
 use crate::error::OAuthError;
 use crate::secret;
@@ -42,7 +42,7 @@ impl AuthorizationServer {
         // No refresh token: a renewal needs another assertion, so that the issuer keeps control.
         let id = secret::random_hex::<16>()?;
         self.create(&id, &grant, Renewal::Refused).await?;
-        self.issue(&id, grant.scopes, Renewal::Refused, key).await
+        self.issue(&id, grant.scopes, RefreshToken::None, key).await
     }
 
     /// Verifies an assertion and returns its claims, if it addresses this server and this client.

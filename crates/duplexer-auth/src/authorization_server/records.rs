@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use duplexer_core::error::{Chain, StoreError};
 use duplexer_oauth_base::clock;
+use duplexer_oauth_base::secret::Secret;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,28 @@ pub(super) struct Refresh {
     pub(super) key: Option<String>,
     pub(super) expires_at: u64,
     pub(super) state: Use,
+    /// How the token that replaced it was made.
+    #[serde(default)]
+    pub(super) successor: Option<Successor>,
+}
+
+/// How a refresh token was made of the one before it. Only who shows that one can make it again: the store cannot.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Successor {
+    salt: String,
+    /// When it was issued, in seconds since 1970.
+    pub(super) issued_at: u64,
+}
+
+impl Successor {
+    pub(super) fn new(issued_at: u64) -> Result<Self, OAuthError> {
+        Ok(Self { salt: secret::random_hex::<32>()?, issued_at })
+    }
+
+    /// Makes the token that replaces `earlier`.
+    pub(super) fn token(&self, earlier: &str) -> Secret {
+        Secret::new(secret::digest(&format!("successor {} {earlier}", self.salt)))
+    }
 }
 
 /// State of a code or token that can be used once.
@@ -205,6 +228,21 @@ pub(super) enum Renewal {
     Refused,
 }
 
+/// The refresh token of a token response.
+pub(super) enum RefreshToken {
+    None,
+    /// One that is stored with the response.
+    New(Secret),
+    /// One that was stored before.
+    Stored(Secret),
+}
+
+impl RefreshToken {
+    pub(super) fn renewal(&self) -> Renewal {
+        if matches!(self, Self::None) { Renewal::Refused } else { Renewal::Allowed }
+    }
+}
+
 impl AuthorizationServer {
     pub(super) fn after(&self, time: Duration) -> SystemTime {
         let now = self.0.clock.now();
@@ -232,7 +270,7 @@ impl AuthorizationServer {
         &self,
         id: &str,
         scopes: Vec<String>,
-        renewal: Renewal,
+        refresh: RefreshToken,
         key: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
         let (records, lifetimes) = (&self.0.records, self.0.settings.lifetimes);
@@ -249,14 +287,14 @@ impl AuthorizationServer {
             scope: scopes.join(" "),
             refresh_token: None,
         };
-        if renewal == Renewal::Allowed {
-            match self.refresh_token(id, key).await {
-                Ok(token) => tokens.refresh_token = Some(token),
-                Err(error) => {
-                    self.discard(&tokens).await;
-                    return Err(error);
-                }
-            }
+        if let RefreshToken::New(token) = &refresh
+            && let Err(error) = self.store_refresh_token(id, key, token).await
+        {
+            self.discard(&tokens).await;
+            return Err(error);
+        }
+        if let RefreshToken::New(token) | RefreshToken::Stored(token) = refresh {
+            tokens.refresh_token = Some(token.reveal().to_owned());
         }
         Ok(tokens)
     }
@@ -272,12 +310,16 @@ impl AuthorizationServer {
         }
     }
 
-    async fn refresh_token(&self, grant: &str, key: Option<String>) -> Result<String, OAuthError> {
-        let (refresh, until) = (secret::token()?, self.after(self.0.settings.lifetimes.refresh));
+    async fn store_refresh_token(
+        &self,
+        grant: &str,
+        key: Option<String>,
+        token: &Secret,
+    ) -> Result<(), OAuthError> {
+        let until = self.after(self.0.settings.lifetimes.refresh);
         let expires_at = clock::seconds(until);
-        let record = Refresh { grant: grant.into(), key, expires_at, state: Use::Open };
-        self.0.records.put(RecordKind::RefreshToken, refresh.digest(), &record, until).await?;
-        Ok(refresh.reveal().to_owned())
+        let record = Refresh { grant: grant.into(), key, expires_at, state: Use::Open, successor: None };
+        self.0.records.put(RecordKind::RefreshToken, token.digest(), &record, until).await.map(drop)
     }
 
     /// Looks up an access token. `None` if it or its grant has expired or was revoked.

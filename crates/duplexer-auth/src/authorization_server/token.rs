@@ -9,7 +9,7 @@ use super::client::{
     AUTHORIZATION_CODE, AuthMethod, CLIENT_CREDENTIALS, JWT_BEARER, REFRESH_TOKEN, RegisteredClient,
 };
 use super::form::Form;
-use super::records::{Code, Refresh, Renewal, Tokens, Use};
+use super::records::{Code, Refresh, RefreshToken, Renewal, Successor, Tokens, Use};
 use super::store::RecordKind;
 use crate::dpop::{ProofError, Proven};
 use crate::error::OAuthError;
@@ -18,6 +18,8 @@ use crate::{secret, urls};
 
 const NO_CODE: &str = "authorization code does not exist";
 const NO_REFRESH: &str = "refresh token does not exist";
+/// Seconds in which a spent refresh token gets its successor again: the first response can have been lost.
+const REPEATABLE_FOR: u64 = 10;
 
 impl AuthorizationServer {
     pub(super) async fn token(&self, headers: &HeaderMap, body: &[u8]) -> Result<Reply, OAuthError> {
@@ -76,12 +78,17 @@ impl AuthorizationServer {
         }
         check_key(code.challenge.key.as_deref(), key)?;
         check_resource(&grant, form)?;
-        let tokens = self.granted(client, &code.grant, &grant, grant.scopes.clone(), key).await?;
+        let refresh = if client.allows(REFRESH_TOKEN) {
+            RefreshToken::New(secret::token()?)
+        } else {
+            RefreshToken::None
+        };
+        let tokens = self.granted(client, &code.grant, &grant, grant.scopes.clone(), refresh, key).await?;
         let until = clock::at(code.expires_at).checked_add(self.0.settings.lifetimes.access);
         let until = until.unwrap_or_else(|| self.0.clock.now());
         let spent = Code { state: Use::Spent, ..code.clone() };
         let replaced = self.0.records.replace(stored, &spent, until).await;
-        self.spent(replaced, tokens, &code.grant, NO_CODE).await
+        self.spent(replaced, tokens, &code.grant).await
     }
 
     async fn refresh(
@@ -90,15 +97,66 @@ impl AuthorizationServer {
         form: &Form,
         key: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
-        let digest = secret::digest(form.required("refresh_token")?);
+        let token = form.required("refresh_token")?;
         let absent = || OAuthError::invalid_grant(NO_REFRESH);
-        let found = self.0.records.find::<Refresh>(RecordKind::RefreshToken, digest).await?;
-        let stored = found.ok_or_else(absent)?;
-        let refresh = stored.value.clone();
-        let grant = self.grant(&refresh.grant, client).await?.ok_or_else(absent)?;
-        if refresh.state == Use::Spent {
-            return Err(self.reused(&refresh.grant, NO_REFRESH).await);
+        let mut attempts = 0;
+        loop {
+            let found =
+                self.0.records.find::<Refresh>(RecordKind::RefreshToken, secret::digest(token)).await?;
+            let stored = found.ok_or_else(absent)?;
+            let refresh = stored.value.clone();
+            let grant = self.grant(&refresh.grant, client).await?.ok_or_else(absent)?;
+            let successor = match refresh.state {
+                Use::Open => Successor::new(self.0.clock.seconds())?,
+                Use::Spent => self.unused_successor(&refresh, token).await?,
+            };
+            let scopes = self.renewed_scopes(&refresh, &grant, form, key)?;
+            let next = successor.token(token);
+            if refresh.state == Use::Spent {
+                let next = RefreshToken::Stored(next);
+                return self.granted(client, &refresh.grant, &grant, scopes, next, key).await;
+            }
+            let next = RefreshToken::New(next);
+            let tokens = self.granted(client, &refresh.grant, &grant, scopes, next, key).await?;
+            let until = clock::at(refresh.expires_at);
+            let spent = Refresh { state: Use::Spent, successor: Some(successor), ..refresh.clone() };
+            // Where the outcome is unknown the tokens stay: a client that repeats its request can get them.
+            if self.0.records.replace(stored, &spent, until).await? {
+                return Ok(tokens);
+            }
+            // A concurrent request has spent it, and the record says how.
+            self.discard(&tokens).await;
+            attempts += 1;
+            if attempts > 1 {
+                return Err(self.reused(&refresh.grant, NO_REFRESH).await);
+            }
         }
+    }
+
+    /// Returns how the successor of a spent refresh token was made, if its client can get it again: shortly after it was
+    /// issued, and before anything was issued for it. The response was lost then. Otherwise the grant is revoked.
+    async fn unused_successor(&self, spent: &Refresh, token: &str) -> Result<Successor, OAuthError> {
+        let is_recent = |successor: &Successor| {
+            self.0.clock.seconds().saturating_sub(successor.issued_at) <= REPEATABLE_FOR
+        };
+        if let Some(successor) = spent.successor.clone().filter(is_recent) {
+            let digest = successor.token(token).digest();
+            let next: Option<Refresh> = self.0.records.get(RecordKind::RefreshToken, digest).await?;
+            if next.is_some_and(|next| next.state == Use::Open) {
+                return Ok(successor);
+            }
+        }
+        Err(self.reused(&spent.grant, NO_REFRESH).await)
+    }
+
+    /// Checks a renewal, and returns its scopes.
+    fn renewed_scopes(
+        &self,
+        refresh: &Refresh,
+        grant: &Grant,
+        form: &Form,
+        key: Option<&str>,
+    ) -> Result<Vec<String>, OAuthError> {
         if refresh.expires_at <= self.0.clock.seconds() {
             return Err(OAuthError::invalid_grant("refresh token has expired"));
         }
@@ -107,15 +165,11 @@ impl AuthorizationServer {
         if let Some(wider) = scopes.iter().find(|scope| !grant.scopes.contains(scope)) {
             return Err(OAuthError::invalid_scope(wider));
         }
-        check_resource(&grant, form)?;
-        let tokens = self.granted(client, &refresh.grant, &grant, scopes, key).await?;
-        let until = clock::at(refresh.expires_at);
-        let spent = Refresh { state: Use::Spent, ..refresh.clone() };
-        let replaced = self.0.records.replace(stored, &spent, until).await;
-        self.spent(replaced, tokens, &refresh.grant, NO_REFRESH).await
+        check_resource(grant, form)?;
+        Ok(scopes)
     }
 
-    /// Returns the tokens if the code or refresh token of the client was spent for them.
+    /// Returns the tokens if the code of the client was spent for them.
     ///
     /// It is spent after its tokens are stored: a client that gets 503 can repeat its request.
     async fn spent(
@@ -123,12 +177,11 @@ impl AuthorizationServer {
         replaced: Result<bool, OAuthError>,
         tokens: Tokens,
         grant: &str,
-        text: &'static str,
     ) -> Result<Tokens, OAuthError> {
         let error = match replaced {
             Ok(true) => return Ok(tokens),
             // A concurrent request has spent it: one of the two holds a stolen one.
-            Ok(false) => self.reused(grant, text).await,
+            Ok(false) => self.reused(grant, NO_CODE).await,
             Err(error) => error,
         };
         self.discard(&tokens).await;
@@ -148,14 +201,14 @@ impl AuthorizationServer {
         id: &str,
         grant: &Grant,
         scopes: Vec<String>,
+        refresh: RefreshToken,
         key: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
         self.0.records.0.approve(client, grant).await?;
-        let renewal = if client.allows(REFRESH_TOKEN) { Renewal::Allowed } else { Renewal::Refused };
-        if !self.prolong(id, renewal).await? {
+        if !self.prolong(id, refresh.renewal()).await? {
             return Err(OAuthError::invalid_grant("the grant has been revoked"));
         }
-        self.issue(id, scopes, renewal, key).await
+        self.issue(id, scopes, refresh, key).await
     }
 
     /// Issues a token to a client that acts for itself (RFC 6749, section 4.4).
@@ -176,7 +229,7 @@ impl AuthorizationServer {
         self.0.records.0.approve(client, &grant).await?;
         let id = secret::random_hex::<16>()?;
         self.create(&id, &grant, Renewal::Refused).await?;
-        self.issue(&id, grant.scopes, Renewal::Refused, key).await
+        self.issue(&id, grant.scopes, RefreshToken::None, key).await
     }
 
     /// Returns the key to which the client wants its tokens bound.

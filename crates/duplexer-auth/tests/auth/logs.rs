@@ -94,7 +94,8 @@ async fn no_secret_reaches_the_log() {
         site.form("/token", &[&pairs[..], &[("client_secret", secret)]].concat()).await
     };
     let renewed = json_of(renew().await).await;
-    assert_eq!(renew().await.status(), 400);
+    // Within ten seconds its client gets the same successor.
+    assert_eq!(renew().await.status(), 200);
     assert_eq!(site.redeem(&code, &credentials).await.status(), 400);
     let assertion = signer.sign(
         "oauth-id-jag+jwt",

@@ -130,10 +130,34 @@ async fn a_refresh_token_is_used_once() {
     let (access, new) = (second["access_token"].as_str().unwrap(), second["refresh_token"].as_str().unwrap());
     assert!(site.whoami(access).await.is_some());
     assert_ne!(old, new);
+    time.pass(11);
     let again = refusal(site.refresh(old, &[]).await).await;
     assert_eq!(again, (400, "invalid_grant".into(), "refresh token does not exist".into()));
     assert_eq!(site.whoami(access).await, None, "the thief and the client cannot be distinguished");
     assert_eq!(site.refresh(new, &[]).await.status(), 400);
+}
+
+/// SCL-51: a client whose response was lost gets the same successor for ten seconds, until it uses it. Anybody else, and
+/// any later use, revokes the grant.
+#[tokio::test]
+async fn a_repeated_renewal_gets_the_same_successor() {
+    let time = Time::new();
+    let site = site(&time).await;
+    let old = site.tokens().await["refresh_token"].as_str().unwrap().to_owned();
+    let renew = async |token: &str| json_of(site.refresh(token, &[]).await).await;
+    let first = renew(&old).await;
+    time.pass(10);
+    let again = renew(&old).await;
+    assert_eq!(again["refresh_token"], first["refresh_token"]);
+    let refused = [("grant_type", "refresh_token"), ("client_id", "other"), ("refresh_token", &*old)];
+    assert_eq!(site.form("/token", &refused).await.status(), 400, "another client gets nothing");
+    for tokens in [&first, &again] {
+        assert!(site.whoami(tokens["access_token"].as_str().unwrap()).await.is_some());
+    }
+    let next = renew(first["refresh_token"].as_str().unwrap()).await;
+    assert_ne!(next["refresh_token"], first["refresh_token"]);
+    assert_eq!(site.refresh(&old, &[]).await.status(), 400, "its successor was used");
+    assert_eq!(site.whoami(next["access_token"].as_str().unwrap()).await, None, "the grant is revoked");
 }
 
 /// AS-08, O10: no more scopes than were granted, and not indefinitely.
