@@ -12,7 +12,7 @@ use crate::client::authentication::{Client, Form};
 use crate::error::OAuthError;
 use crate::oauth::{Inner, OAuth};
 use crate::record::Entry;
-use crate::server::Server;
+use crate::server::{Server, State};
 use crate::web::endpoint;
 
 /// What is stored for a server. It has no secrets.
@@ -69,7 +69,8 @@ impl fmt::Display for Status {
 }
 
 impl OAuth {
-    /// Obtains a token for a server before any request needs one: a login at once. A valid stored token is kept.
+    /// Obtains a token for a server before any request needs one: a login at once. A valid stored token is kept, and one
+    /// that can be renewed without a login is.
     ///
     /// A request without a token is sent first: its challenge names the scopes and the metadata, like that of any other.
     ///
@@ -78,8 +79,7 @@ impl OAuth {
     pub async fn login(&self, server: &str) -> Result<(), OAuthError> {
         let url = parse(server)?;
         let server = self.0.server(&url);
-        let active = self.0.active(&server).await?;
-        if active.is_some_and(|active| !active.tokens.is_expired(self.0.now())) {
+        if self.0.usable(&server).await?.is_some() {
             return Ok(());
         }
         let challenge = server.web(self.0.settings.network).await?.challenge(&url).await?;
@@ -117,12 +117,7 @@ impl OAuth {
                 removed = credentials.take();
             })
             .await?;
-        {
-            let mut state = server.state();
-            state.active = None;
-            state.unsaved = None;
-            state.offered = None;
-        }
+        *server.state() = State { loaded: true, ..State::default() };
         for entry in removed {
             if let Err(error) = self.0.revoke(&server, &entry).await {
                 tracing::debug!(%error, "a token could not be revoked");

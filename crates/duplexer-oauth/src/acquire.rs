@@ -54,7 +54,11 @@ impl Inner {
     ) -> Result<(), OAuthError> {
         let (inner, server_of_task) = (Arc::clone(self), Arc::clone(server));
         let start = move || async move {
+            let required = challenge.scopes();
             let outcome = inner.obtain(&server_of_task, challenge, purpose).await;
+            if purpose == Purpose::StepUp {
+                server_of_task.note_step_up(required, &outcome);
+            }
             if let Err(error) = &outcome {
                 inner.emit(&Event::Failed { error: error.clone() });
             }
@@ -183,7 +187,7 @@ impl Inner {
 }
 
 impl Acquisition<'_> {
-    /// Returns the entry of a client at the authorization server, with a key if tokens are bound to one.
+    /// Returns the entry of a client at the authorization server, without tokens, with a key if they are bound to one.
     pub(crate) fn entry(&self, client: StoredClient) -> Result<Entry, OAuthError> {
         let authority = &self.discovered.authority;
         let known = self.stored.entry(&authority.issuer).filter(|known| known.client.id == client.id);
@@ -199,7 +203,7 @@ impl Acquisition<'_> {
                 token: authority.token_endpoint()?.into(),
                 revocation: authority.revocation_endpoint.clone(),
             },
-            tokens: known.and_then(|known| known.tokens.clone()),
+            tokens: None,
             requested: self.scopes.clone(),
             dpop_key,
         })

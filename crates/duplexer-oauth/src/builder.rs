@@ -42,7 +42,8 @@ impl OAuth {
         OAuthBuilder::login(application, Interaction::Web(redirect_uri.to_owned()))
     }
 
-    /// Obtains tokens for the client itself (client credentials).
+    /// Obtains tokens for the client itself (client credentials). Restrict the client to an issuer with
+    /// [`ClientIdentity::issuer`]: otherwise the server decides to whom its secret is sent.
     pub fn client_credentials(client: ClientIdentity) -> OAuthBuilder {
         OAuthBuilder::new(&client.id.clone(), Grant::ClientCredentials(client))
     }

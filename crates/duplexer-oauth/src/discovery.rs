@@ -3,6 +3,8 @@
 pub(crate) mod authority;
 pub(crate) mod resource;
 
+use duplexer_oauth_base::address::origin;
+use duplexer_types::text::shown;
 use url::Url;
 
 use crate::challenge::Challenge;
@@ -36,6 +38,10 @@ pub(crate) async fn discover(
     known: &[String],
 ) -> Result<Discovered, OAuthError> {
     let Some(resource) = resource::fetch(web, server, challenge).await? else {
+        // An attacker who hides the metadata must not choose another issuer than the configured one.
+        if rules.pinned.as_ref().is_some_and(|pinned| !rules.is_same(pinned, &origin(server))) {
+            return Err(none(server, "it has no metadata, and is not the configured issuer"));
+        }
         let authority = authority::of_origin(web, server).await?;
         return Ok(Discovered { authority, resource: None, scopes: Vec::new() });
     };
@@ -50,16 +56,12 @@ async fn choose(
     rules: &IssuerRules,
     known: &[String],
 ) -> Result<Authority, OAuthError> {
-    let none = |reason: &str| OAuthError::NoAuthority {
-        server: server.origin().ascii_serialization(),
-        reason: reason.to_owned(),
-    };
     let mut listed = resource.authorization_servers.clone();
     listed.truncate(MAX_AUTHORITIES);
     if let Some(pinned) = &rules.pinned {
         listed.retain(|issuer| rules.is_same(pinned, issuer));
         if listed.is_empty() {
-            return Err(none("the configured issuer is not listed in its metadata"));
+            return Err(none(server, "the configured issuer is not listed in its metadata"));
         }
     }
     // The sort is stable: other issuers keep the order of the server.
@@ -68,12 +70,14 @@ async fn choose(
     for issuer in &listed {
         let failure = match authority::fetch(web, issuer, rules).await {
             Ok(Found::Metadata(authority)) => return Ok(*authority),
-            Ok(Found::Nothing) => {
-                none(&format!("there is no metadata of '{}'", duplexer_types::text::shown(issuer)))
-            }
+            Ok(Found::Nothing) => none(server, &format!("there is no metadata of '{}'", shown(issuer))),
             Err(error) => error,
         };
         first.get_or_insert(failure);
     }
-    Err(first.unwrap_or_else(|| none("its metadata lists none")))
+    Err(first.unwrap_or_else(|| none(server, "its metadata lists none")))
+}
+
+fn none(server: &Url, reason: &str) -> OAuthError {
+    OAuthError::NoAuthority { server: origin(server), reason: reason.to_owned() }
 }

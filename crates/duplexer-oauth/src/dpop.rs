@@ -78,6 +78,9 @@ impl Dpop {
 
     /// Returns the configured key, or the stored one of an entry.
     pub(crate) fn key_of(&self, entry: &Entry) -> Result<Option<DpopKey>, OAuthError> {
+        if self.policy == Policy::Off {
+            return Ok(None);
+        }
         match (&self.key, &entry.dpop_key) {
             (Some(key), _) => DpopKey::new(Arc::clone(key)).map(Some),
             (None, Some(stored)) => {

@@ -16,9 +16,7 @@ use crate::dpop::proof::{Proof, has_nonce};
 use crate::error::OAuthError;
 use crate::grant::Grant;
 use crate::oauth::{Inner, OAuth};
-use crate::scope;
 use crate::server::{Active, Server, Standing};
-use crate::settings::StepUp;
 use crate::token::TokenKind;
 
 /// Header with the proof of possession.
@@ -78,8 +76,11 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the token to send, renewed if it is about to expire.
-    async fn usable(self: &Arc<Self>, server: &Arc<Server>) -> Result<Option<Arc<Active>>, OAuthError> {
+    /// Returns the token to send, renewed if it is about to expire, or `None` without a valid one.
+    pub(crate) async fn usable(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+    ) -> Result<Option<Arc<Active>>, OAuthError> {
         let Some(active) = self.active(server).await? else {
             if !matches!(self.settings.grant, Grant::Function(_)) {
                 return Ok(None);
@@ -87,23 +88,30 @@ impl Inner {
             self.acquire(server, Challenge::default(), Purpose::Access).await?;
             return self.active(server).await;
         };
-        if !active.tokens.is_due(self.now(), self.jitter) {
+        let is_valid = || !active.tokens.is_expired(self.now());
+        let is_due = active.tokens.is_due(self.now(), self.jitter);
+        if !is_due || is_valid() && server.state().is_renewal_paused() {
             return Ok(Some(active));
         }
-        let renewed = if server.can_refresh(&active) {
-            self.refresh(server, &active).await
-        } else if active.tokens.refresh.is_none() && !self.settings.grant.is_login() {
-            let challenge = server.state().challenge.clone();
-            self.acquire(server, challenge, Purpose::Access).await
-        } else {
-            Ok(())
+        let is_login = self.settings.grant.is_login();
+        let renewed = match &active.tokens.refresh {
+            Some(_) => self.refresh(server, &active).await,
+            // The challenge of the server starts a login.
+            None if is_login => Ok(()),
+            None => {
+                let challenge = server.state().challenge.clone();
+                self.acquire(server, challenge, Purpose::Access).await
+            }
         };
         match renewed {
             Ok(()) => {}
             // The access token is used while it lives.
-            Err(_) if !active.tokens.is_expired(self.now()) => return Ok(Some(active)),
+            Err(_) if is_valid() => {
+                server.state().pause_renewal();
+                return Ok(Some(active));
+            }
             // The server is asked without a token, and its challenge starts a login.
-            Err(error) if error.code().is_some() && self.settings.grant.is_login() => {}
+            Err(error) if error.code().is_some() && is_login => {}
             Err(error) => return Err(error),
         }
         let current = self.active(server).await?;
@@ -125,6 +133,7 @@ impl Inner {
         if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             if let Some(active) = active.filter(|_| is_current && status.is_success()) {
                 active.accept();
+                server.state().step_ups.accepted();
             }
             return Ok(Verdict::Accept);
         }
@@ -147,8 +156,13 @@ impl Inner {
         }
         match active {
             Some(active) if is_current => self.replace(&server, &active, challenge).await,
-            Some(_) => Ok(Verdict::SendAgain),
-            None => {
+            // Another request has obtained it meanwhile.
+            Some(active) if !active.tokens.is_expired(self.now()) => Ok(Verdict::SendAgain),
+            // It was obtained for this request and has expired at once: another one would, too.
+            Some(active) if active.standing() == Standing::Granted && request.attempt() > 1 => {
+                Ok(Verdict::Accept)
+            }
+            _ => {
                 self.acquire(&server, challenge, Purpose::Access).await?;
                 Ok(Verdict::SendAgain)
             }
@@ -165,7 +179,7 @@ impl Inner {
         if active.standing() == Standing::Granted {
             return Ok(Verdict::Accept);
         }
-        if active.standing() != Standing::Refreshed && server.can_refresh(active) {
+        if active.standing() != Standing::Refreshed && active.tokens.refresh.is_some() {
             match self.refresh(server, active).await {
                 Ok(()) => return Ok(Verdict::SendAgain),
                 // The authorization server refuses it: only a login helps.
@@ -175,33 +189,6 @@ impl Inner {
         }
         self.acquire(server, challenge, Purpose::Access).await?;
         Ok(Verdict::SendAgain)
-    }
-
-    /// Requests more scopes, unless that cannot change anything (OAC-50 to OAC-53).
-    async fn step_up(
-        self: &Arc<Self>,
-        server: &Arc<Server>,
-        active: &Active,
-        challenge: Challenge,
-    ) -> Result<Verdict, OAuthError> {
-        let required = challenge.scopes();
-        let insufficient = || OAuthError::InsufficientScope { required: required.clone() };
-        let is_futile = {
-            let state = server.state();
-            state.is_futile(&required) || state.is_exhausted()
-        };
-        let has_all = scope::covers(&active.tokens.scopes, &required);
-        if self.settings.step_up == StepUp::Never || is_futile || has_all {
-            return Err(insufficient());
-        }
-        // Without another answer of the server, the same scopes are not requested twice.
-        server.state().note_futile(required.clone());
-        self.acquire(server, challenge, Purpose::StepUp).await?;
-        let granted = server.state().active.clone();
-        match granted {
-            Some(active) if scope::covers(&active.tokens.scopes, &required) => Ok(Verdict::SendAgain),
-            _ => Err(insufficient()),
-        }
     }
 }
 

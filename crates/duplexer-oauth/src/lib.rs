@@ -49,6 +49,7 @@ mod refresh;
 mod scope;
 mod server;
 mod settings;
+mod step_up;
 mod store;
 mod token;
 mod web;

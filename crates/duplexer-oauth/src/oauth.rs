@@ -149,6 +149,10 @@ impl Inner {
         match (&entry.tokens, is_ours) {
             (Some(tokens), true) => {
                 let dpop = self.dpop_key(entry, tokens)?;
+                if tokens.kind == TokenKind::Dpop && dpop.is_none() {
+                    // Without its key, a bound token is of no use.
+                    return Ok(None);
+                }
                 Ok(Some(Arc::new(Active::new(entry.clone(), tokens.clone(), dpop, Standing::Stored))))
             }
             _ => Ok(None),
@@ -156,7 +160,7 @@ impl Inner {
     }
 
     /// Returns the key to which tokens are bound.
-    fn dpop_key(&self, entry: &Entry, tokens: &Tokens) -> Result<Option<DpopKey>, OAuthError> {
+    pub(crate) fn dpop_key(&self, entry: &Entry, tokens: &Tokens) -> Result<Option<DpopKey>, OAuthError> {
         match tokens.kind {
             TokenKind::Dpop => self.settings.dpop.key_of(entry),
             TokenKind::Bearer => Ok(None),
@@ -217,7 +221,7 @@ impl Inner {
         let mut state = server.state();
         state.unsaved = None;
         state.offered = None;
-        state.no_refresh_before = None;
+        state.no_renewal_before = None;
         state.loaded = true;
         state.active = Some(Arc::new(Active::new(full, tokens, dpop, standing)));
         Ok(())

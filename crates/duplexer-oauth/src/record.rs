@@ -110,6 +110,25 @@ impl Credentials {
         self.entries.truncate(MAX_ISSUERS);
     }
 
+    /// Puts the client of a login that begins. No tokens are lost if the login does not end: those that the client has now are
+    /// kept, which another process may have renewed since the login began, and a client without tokens replaces none that has
+    /// some.
+    pub(crate) fn put_client(&mut self, mut entry: Entry) {
+        let place = self.entries.iter().position(|known| known.issuer == entry.issuer);
+        let Some(known) = place.and_then(|place| self.entries.get_mut(place)) else {
+            self.entries.insert(usize::from(self.current().is_some()), entry);
+            return self.entries.truncate(MAX_ISSUERS);
+        };
+        if known.tokens.is_some() {
+            if known.client.id != entry.client.id {
+                return;
+            }
+            entry.tokens = known.tokens.take();
+            entry.dpop_key = known.dpop_key.take().or(entry.dpop_key);
+        }
+        *known = entry;
+    }
+
     pub(crate) fn remove(&mut self, issuer: &str) {
         self.entries.retain(|entry| entry.issuer != issuer);
     }
@@ -125,5 +144,64 @@ impl Credentials {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClientIdentity;
+    use crate::token::TokenKind;
+
+    fn entry(issuer: &str, client: &str, token: Option<&str>) -> Entry {
+        let tokens = token.map(|token| Tokens {
+            access: Secret::new(token),
+            kind: TokenKind::Bearer,
+            refresh: None,
+            received_at: 0,
+            expires_at: None,
+            scopes: Vec::new(),
+        });
+        Entry {
+            issuer: issuer.to_owned(),
+            resource: None,
+            client: ClientIdentity::public(client).stored(Method::None, None),
+            endpoints: Endpoints::default(),
+            tokens,
+            requested: Vec::new(),
+            dpop_key: None,
+        }
+    }
+
+    fn shown(credentials: &Credentials) -> Vec<String> {
+        let entries = credentials.entries.iter();
+        let token =
+            |entry: &Entry| entry.tokens.as_ref().map_or("-".to_owned(), |it| it.access.reveal().to_owned());
+        entries.map(|entry| format!("{} {} {}", entry.issuer, entry.client.id, token(entry))).collect()
+    }
+
+    /// OAC-49: a login that begins takes no tokens away, whatever other processes have stored since it loaded the record.
+    #[test]
+    fn a_login_that_begins_loses_no_tokens() {
+        let mut credentials = Credentials::default();
+        credentials.put_client(entry("a", "first", None));
+        assert_eq!(shown(&credentials), ["a first -"]);
+        credentials.put_client(entry("a", "again", None));
+        assert_eq!(shown(&credentials), ["a again -"]);
+        credentials.put(entry("a", "again", Some("renewed")));
+        for client in ["again", "other"] {
+            credentials.put_client(entry("a", client, None));
+            assert_eq!(shown(&credentials), ["a again renewed"]);
+        }
+        // The tokens of another issuer are sent until there are new ones.
+        credentials.put_client(entry("b", "new", None));
+        assert_eq!(shown(&credentials), ["a again renewed", "b new -"]);
+        assert!(credentials.current().is_some());
+        credentials.put(entry("b", "new", Some("granted")));
+        assert_eq!(shown(&credentials), ["b new granted", "a again renewed"]);
+        for number in 0..10 {
+            credentials.put_client(entry(&number.to_string(), "c", None));
+        }
+        assert_eq!((credentials.entries.len(), credentials.current().is_some()), (MAX_ISSUERS, true));
     }
 }

@@ -13,17 +13,20 @@ use crate::error::OAuthError;
 use crate::event::Event;
 use crate::oauth::Inner;
 use crate::record::{Credentials, Entry};
-use crate::server::{Active, Server, Standing};
+use crate::server::{Active, Server, Standing, State};
 use crate::token::Tokens;
 
-/// Time for which no refresh is tried after a temporary failure, while the access token is still valid.
+/// Time for which no renewal is tried after a failed one, while the access token is still valid.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-impl Server {
-    /// Returns whether a token can be renewed now.
-    pub(crate) fn can_refresh(&self, active: &Active) -> bool {
-        let is_paused = self.state().no_refresh_before.is_some_and(|time| Instant::now() < time);
-        active.tokens.refresh.is_some() && !is_paused
+impl State {
+    /// Has the next requests use the access token as it is.
+    pub(crate) fn pause_renewal(&mut self) {
+        self.no_renewal_before = Some(Instant::now() + RETRY_AFTER);
+    }
+
+    pub(crate) fn is_renewal_paused(&self) -> bool {
+        self.no_renewal_before.is_some_and(|time| Instant::now() < time)
     }
 }
 
@@ -38,9 +41,6 @@ impl Inner {
         let start = move || async move {
             let outcome = inner.renew(&server_of_task, &stale).await;
             if let Err(error) = &outcome {
-                if error.is_temporary() {
-                    server_of_task.state().no_refresh_before = Some(Instant::now() + RETRY_AFTER);
-                }
                 inner.emit(&Event::Failed { error: error.clone() });
             }
             outcome
@@ -56,7 +56,9 @@ impl Inner {
         let _lock = self.parts.store.lock(&server.key).await?;
         let (_, credentials) = self.load(server).await?;
         // Another process may have renewed it while this one waited for the lock.
-        let Some(entry) = credentials.current().filter(|entry| has_refresh_of(entry, stale)) else {
+        let Some(entry) =
+            credentials.current().filter(|entry| holds(entry, &stale.entry.issuer, &stale.tokens))
+        else {
             return self.take_over(server, &credentials);
         };
         let spent = entry.tokens.clone().unwrap_or_else(|| stale.tokens.clone());
@@ -77,10 +79,7 @@ impl Inner {
         let missing = || OAuthError::Config("the client of the stored token is no longer configured".into());
         let identities = self.settings.grant.identities();
         let client = entry.client.resolve(identities, &entry.issuer).ok_or_else(missing)?;
-        let dpop = match spent.kind {
-            crate::token::TokenKind::Dpop => self.settings.dpop.key_of(entry)?,
-            crate::token::TokenKind::Bearer => None,
-        };
+        let dpop = self.dpop_key(entry, spent)?;
         let web = server.web(self.settings.network).await?;
         let endpoint = self.token_endpoint(web, entry, &client, dpop.as_ref())?;
         let mut form = Form::new("refresh_token");
@@ -138,8 +137,9 @@ impl Inner {
     }
 }
 
-/// Returns whether the stored refresh token is the one of `stale`.
-fn has_refresh_of(entry: &Entry, stale: &Active) -> bool {
-    let stored = entry.tokens.as_ref().and_then(|tokens| tokens.refresh.as_ref());
-    entry.issuer == stale.entry.issuer && stored.is_some() && stored == stale.tokens.refresh.as_ref()
+/// Returns whether a stored entry still holds these tokens. An authorization server need not replace the refresh token, so the
+/// access token counts too.
+fn holds(entry: &Entry, issuer: &str, tokens: &Tokens) -> bool {
+    let is_same = |stored: &Tokens| stored.refresh == tokens.refresh && stored.access == tokens.access;
+    entry.issuer == issuer && entry.tokens.as_ref().is_some_and(is_same)
 }

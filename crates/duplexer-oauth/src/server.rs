@@ -14,12 +14,10 @@ use crate::error::OAuthError;
 use crate::flight::SingleFlight;
 use crate::record::Entry;
 use crate::settings::{Network, Owner};
+use crate::step_up::StepUps;
 use crate::store::Key;
 use crate::token::Tokens;
 use crate::web::Web;
-
-/// Maximum scope sets of failed step-ups that are remembered.
-const MAX_FUTILE: usize = 64;
 
 /// One server that requests are sent to.
 pub(crate) struct Server {
@@ -38,10 +36,9 @@ pub(crate) struct State {
     pub(crate) active: Option<Arc<Active>>,
     /// The last challenge, for grants that need no person.
     pub(crate) challenge: Challenge,
-    /// After a temporary failure, the next refresh waits until then.
-    pub(crate) no_refresh_before: Option<Instant>,
-    /// Scope sets for which a step-up changed nothing.
-    futile: Vec<Vec<String>>,
+    /// After a failure, the next renewal of a valid token waits until then.
+    pub(crate) no_renewal_before: Option<Instant>,
+    pub(crate) step_ups: StepUps,
     /// Login page of a web application that has been offered, and its scopes.
     pub(crate) offered: Option<Offer>,
     /// Tokens that were received and could not be stored.
@@ -121,22 +118,5 @@ impl Server {
             Web::new(if is_public { Reach::Public } else { Reach::Any })
         };
         self.web.get_or_try_init(make).await
-    }
-}
-
-impl State {
-    pub(crate) fn is_futile(&self, scopes: &[String]) -> bool {
-        self.futile.iter().any(|known| known == scopes)
-    }
-
-    pub(crate) fn note_futile(&mut self, scopes: Vec<String>) {
-        if self.futile.len() < MAX_FUTILE && !self.is_futile(&scopes) {
-            self.futile.push(scopes);
-        }
-    }
-
-    /// Returns whether no more step-ups are tried, because too many changed nothing.
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.futile.len() >= MAX_FUTILE
     }
 }

@@ -62,17 +62,20 @@ impl StoredClient {
             && self.secret_expires_at.is_none_or(|end| now < end)
     }
 
-    /// Returns the client for token requests. A configured client has its secret from the configuration.
+    /// Returns the client for token requests, or `None` if the configuration names another one, or lacks its secret or key.
     pub(crate) fn resolve(&self, identities: &[ClientIdentity], issuer: &str) -> Option<Client> {
-        if self.origin == ClientOrigin::Registered {
-            let secret = self.secret.clone();
-            return Some(Client { id: self.id.clone(), method: self.method, secret, key: None });
+        let applicable = || identities.iter().filter(|identity| identity.is_for(issuer));
+        if let Some(identity) = applicable().find(|identity| identity.id == self.id) {
+            let mut client = identity.resolve(&Authority::default());
+            client.method = self.method;
+            return Some(client);
         }
-        let identity =
-            identities.iter().find(|identity| identity.id == self.id && identity.is_for(issuer))?;
-        let mut client = identity.resolve(&Authority::default());
-        client.method = self.method;
-        Some(client)
+        // A document replaces no client: it may not be supported there.
+        let is_replaced = applicable().any(|identity| !identity.is_document());
+        let has_all = self.origin == ClientOrigin::Registered || self.method == Method::None;
+        let client =
+            || Client { id: self.id.clone(), method: self.method, secret: self.secret.clone(), key: None };
+        (has_all && !is_replaced).then(client)
     }
 }
 
@@ -123,5 +126,37 @@ mod tests {
         assert!(!client.fits("http://127.0.0.1:1/cb", 100) && !client.fits("http://127.0.0.1:2/cb", 99));
         client.origin = ClientOrigin::Configured;
         assert!(!client.fits("http://127.0.0.1:1/cb", 99) && client.resolve(&[], "https://a").is_none());
+    }
+
+    /// OAC-22: a stored client is used as long as the configuration names no other one and it needs nothing from there.
+    #[test]
+    fn a_configured_client_replaces_a_stored_one() {
+        let registered = StoredClient {
+            id: "a".into(),
+            method: Method::Basic,
+            secret: Some(Secret::new("s")),
+            secret_expires_at: None,
+            redirect_uri: None,
+            origin: ClientOrigin::Registered,
+        };
+        let configured = |method| ClientIdentity::public("a").stored(method, None);
+        let resolved = |client: &StoredClient, identities: &[ClientIdentity]| {
+            let client = client.resolve(identities, "https://i")?;
+            Some(client.secret.map_or_else(String::new, |secret| secret.reveal().to_owned()))
+        };
+        let other = [ClientIdentity::public("b")];
+        let elsewhere = [ClientIdentity::public("b").issuer("https://other")];
+        let document = [ClientIdentity::document("https://c.example/client.json")];
+        for harmless in [&[][..], &elsewhere, &document] {
+            assert_eq!(resolved(&registered, harmless).as_deref(), Some("s"));
+            assert_eq!(resolved(&configured(Method::None), harmless).as_deref(), Some(""));
+            assert_eq!(resolved(&configured(Method::Post), harmless), None);
+        }
+        assert_eq!(
+            (resolved(&registered, &other), resolved(&configured(Method::None), &other)),
+            (None, None)
+        );
+        let own = [ClientIdentity::secret("a", Secret::new("new"))];
+        assert_eq!(resolved(&configured(Method::Post), &own).as_deref(), Some("new"));
     }
 }

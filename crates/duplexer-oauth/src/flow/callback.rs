@@ -87,3 +87,80 @@ impl Callback {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClientIdentity;
+    use crate::client::authentication::Method;
+    use crate::record::{Endpoints, Entry};
+
+    fn pending(iss: IssRule) -> Pending {
+        let entry = Entry {
+            issuer: "https://a.example".into(),
+            resource: None,
+            client: ClientIdentity::public("c").stored(Method::None, None),
+            endpoints: Endpoints::default(),
+            tokens: None,
+            requested: Vec::new(),
+            dpop_key: None,
+        };
+        Pending {
+            server: "https://mcp.example/mcp".into(),
+            state: Secret::new("s"),
+            verifier: Secret::new("v"),
+            iss,
+            redirect_uri: "http://127.0.0.1/callback".into(),
+            entry,
+            started_at: 0,
+        }
+    }
+
+    fn code(query: &str, iss: IssRule) -> Result<Secret, OAuthError> {
+        Callback::parse(query)?.code(&pending(iss))
+    }
+
+    /// OAC-40: the issuer is compared as text, before a code or an error counts. Only a server that does not announce `iss`
+    /// can leave it out.
+    #[test]
+    fn the_issuer_is_checked_before_code_and_error() {
+        for (iss, advertised, accepted) in [
+            ("&iss=https://a.example", IssRule::Required, true),
+            ("&iss=https://a.example", IssRule::Optional, true),
+            ("", IssRule::Optional, true),
+            ("", IssRule::Required, false),
+            ("&iss=", IssRule::Optional, false),
+            ("&iss=https://a.example/", IssRule::Required, false),
+            ("&iss=https://A.example", IssRule::Required, false),
+            ("&iss=https://evil.example", IssRule::Optional, false),
+        ] {
+            let found = code(&format!("code=c&state=s{iss}"), advertised);
+            assert_eq!(found.is_ok(), accepted, "{iss} {advertised:?}");
+            let denied = code(&format!("error=access_denied&state=s{iss}"), advertised);
+            let is_denied = matches!(denied, Err(OAuthError::LoginDenied));
+            assert_eq!(is_denied, accepted, "{iss} {advertised:?}");
+        }
+    }
+
+    /// OAC-39, OAC-41: the state comes first, and no parameter is repeated.
+    #[test]
+    fn a_redirect_is_for_one_login_and_has_one_meaning() {
+        let fails = |query: &str| code(query, IssRule::Optional).unwrap_err();
+        for wrong in
+            ["code=c", "code=c&state=x", "error=access_denied&state=x", "state=s", "code=&state=s", ""]
+        {
+            assert!(matches!(fails(wrong), OAuthError::Callback(_)), "{wrong}");
+        }
+        for repeated in ["code=a&code=b&state=s", "code=a&state=s&state=s", "code=a&state=s&iss=x&iss=x"] {
+            assert!(matches!(fails(repeated), OAuthError::Callback(_)), "{repeated}");
+        }
+        let failed = fails("error=server_error&error_description=down&state=s");
+        assert!(
+            matches!(&failed, OAuthError::Authority { error, .. } if error == "server_error"),
+            "{failed:?}"
+        );
+        assert!(matches!(fails(&format!("state={}", "x".repeat(MAX_QUERY))), OAuthError::Callback(_)));
+        let whole = " http://127.0.0.1/callback?code=c%2F1&state=s\n";
+        assert_eq!(code(whole, IssRule::Optional).unwrap().reveal(), "c/1");
+    }
+}

@@ -26,7 +26,7 @@ pub(crate) struct Pending {
     pub(crate) verifier: Secret,
     pub(crate) iss: IssRule,
     pub(crate) redirect_uri: String,
-    /// Issuer, client, endpoints and scopes. It has no new tokens yet.
+    /// Issuer, client, endpoints and scopes. It has no tokens yet.
     pub(crate) entry: Entry,
     /// In seconds since 1970.
     pub(crate) started_at: u64,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use duplexer_oauth_base::Secret;
+use duplexer_oauth_base::fetch::Reach;
 use url::Url;
 
 use crate::client::ClientIdentity;
@@ -16,7 +17,7 @@ use crate::error::OAuthError;
 use crate::flow::exchange::TokenEndpoint;
 use crate::scope;
 use crate::token::Tokens;
-use crate::web::endpoint;
+use crate::web::{Web, endpoint};
 
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 pub(crate) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -106,10 +107,11 @@ impl IdentityProvider {
         endpoint(&self.token_endpoint)
     }
 
+    /// Exchanges the ID token of the user for an assertion. `other` is the token endpoint that receives it.
     async fn assertion(
         &self,
         asked: &AssertionRequest,
-        like: &TokenEndpoint<'_>,
+        other: &TokenEndpoint<'_>,
     ) -> Result<Secret, OAuthError> {
         let id_token = (self.id_token)().await.map_err(OAuthError::source)?;
         let mut form = Form::new(TOKEN_EXCHANGE);
@@ -120,14 +122,16 @@ impl IdentityProvider {
         form.add_if("resource", asked.resource.as_deref());
         form.add_if("scope", scope::joined(&asked.scopes).as_deref());
         let client = self.client.resolve(&Authority::default());
+        // The application has named the provider, which can be on its private network.
+        let web = Web::new(Reach::Any)?;
         let endpoint = TokenEndpoint {
             url: self.check()?,
             issuer: &self.issuer,
             client: &client,
             dpop: None,
-            web: like.web,
-            nonces: like.nonces,
-            time: like.time,
+            web: &web,
+            nonces: other.nonces,
+            time: other.time,
         };
         let answer = endpoint.request(&form).await?;
         if answer.issued_token_type.as_deref() != Some(ID_JAG) {
@@ -180,4 +184,60 @@ pub(crate) async fn redeem(
     // The issuer of the assertion decides anew each time.
     tokens.refresh = None;
     Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use duplexer_oauth_base::clock::Clock;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::dpop::nonce::Nonces;
+
+    /// Answers one request with an assertion, and leaves its connection open.
+    async fn answer(listener: TcpListener) -> std::convert::Infallible {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !String::from_utf8_lossy(&request).contains("subject_token=id-token") {
+            let mut buffer = [0; 4096];
+            let count = stream.read(&mut buffer).await.unwrap();
+            request.extend_from_slice(&buffer[..count]);
+        }
+        let body =
+            format!(r#"{{"access_token":"assertion","issued_token_type":"{ID_JAG}","token_type":"N_A"}}"#);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        std::future::pending().await
+    }
+
+    /// OAC-57, OAC-90: a public server cannot name private addresses, but the application can: its provider may be there.
+    #[tokio::test]
+    async fn a_provider_can_be_on_a_private_network() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/token", listener.local_addr().unwrap());
+        let id_token = || std::future::ready(Ok(Secret::new("id-token")));
+        let provider = IdentityProvider::new(&url, ClientIdentity::public("desktop"), id_token);
+        let client = ClientIdentity::public("agent").resolve(&Authority::default());
+        let (web, nonces, time) = (Web::new(Reach::Public).unwrap(), Nonces::default(), Clock::default());
+        let server = TokenEndpoint {
+            url: Url::parse("https://login.example.com/token").unwrap(),
+            issuer: "https://login.example.com",
+            client: &client,
+            dpop: None,
+            web: &web,
+            nonces: &nonces,
+            time: &time,
+        };
+        let asked = AssertionRequest {
+            audience: "https://login.example.com".into(),
+            resource: None,
+            scopes: Vec::new(),
+        };
+        let assertion = tokio::select! {
+            assertion = provider.assertion(&asked, &server) => assertion,
+            never = answer(listener) => match never {},
+        };
+        assert_eq!(assertion.unwrap().reveal(), "assertion");
+    }
 }

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::error::OAuthError;
 use crate::flow::callback::Callback;
@@ -26,6 +26,8 @@ const MAX_REQUEST: usize = 16 * 1024;
 /// Maximum connections at a time. Further ones wait.
 const MAX_CONNECTIONS: usize = 16;
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Delay after a failed connection, which can be for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Time for the browser to read the last page.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -148,7 +150,7 @@ impl Listener {
             tokio::select! {
                 Some(callback) = callbacks.recv() => break callback,
                 Some(_) = connections.join_next() => {}
-                Ok(stream) = self.accept(), if has_capacity => {
+                stream = self.accept(), if has_capacity => {
                     connections.spawn(serve(stream, Arc::clone(&page)));
                 }
             }
@@ -158,18 +160,27 @@ impl Listener {
         callback
     }
 
-    async fn accept(&self) -> std::io::Result<TcpStream> {
-        let second = async {
-            match &self.second {
-                Some(listener) => listener.accept().await,
-                None => std::future::pending().await,
+    /// Accepts a connection. A failure, such as that of a client that is already gone, does not end the login.
+    async fn accept(&self) -> TcpStream {
+        loop {
+            let second = async {
+                match &self.second {
+                    Some(listener) => listener.accept().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let accepted = tokio::select! {
+                accepted = self.first.accept() => accepted,
+                accepted = second => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => return stream,
+                Err(error) => {
+                    tracing::debug!(%error, "a connection of a browser failed");
+                    sleep(ACCEPT_PAUSE).await;
+                }
             }
-        };
-        tokio::select! {
-            accepted = self.first.accept() => accepted,
-            accepted = second => accepted,
         }
-        .map(|(stream, _)| stream)
     }
 }
 

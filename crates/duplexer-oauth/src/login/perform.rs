@@ -50,7 +50,7 @@ impl Acquisition<'_> {
         };
         let client = self.identify(login, stored, &redirect_uri).await?;
         let entry = self.entry(client)?;
-        self.inner.update(self.server, |credentials| credentials.put(entry.clone())).await?;
+        self.inner.update(self.server, |credentials| credentials.put_client(entry.clone())).await?;
         let now = self.inner.now();
         let pending = Pending::new(&self.server.url, self.discovered, entry, &redirect_uri, now)?;
         let thumbprint = self.dpop_key(&pending.entry)?.map(|key| key.thumbprint());

@@ -1,6 +1,6 @@
 //! What is asked, in which order, and with which parameters.
 
-use duplexer_oauth::{ClientDocument, ClientIdentity, OAuth, OAuthError};
+use duplexer_oauth::{ClientDocument, ClientIdentity, MemoryCredentials, OAuth, OAuthError, Secret};
 use serde_json::json;
 
 use crate::mock::{Mock, answer, challenge};
@@ -113,6 +113,68 @@ async fn a_pinned_issuer_must_be_listed() {
     .await;
     let oauth = login(&Person::default()).build().unwrap();
     assert!(matches!(connect(&mock.url(), &oauth).await, Err(OAuthError::NoAuthority { .. })));
+    // OAC-82: a server that hides its metadata does not become the issuer.
+    let mock =
+        Mock::new(|_, seen| seen.path.starts_with("/.well-known/").then(|| answer(404, &json!({})))).await;
+    let client = ClientIdentity::secret("service", Secret::new("s"));
+    let pinned = OAuth::client_credentials(client).issuer("https://other.example").build().unwrap();
+    assert!(matches!(connect(&mock.url(), &pinned).await, Err(OAuthError::NoAuthority { .. })));
+    assert!(mock.seen("/token").is_empty());
+    let pinned = login(&Person::default()).issuer(mock.base()).build().unwrap();
+    assert!(connect(&mock.url(), &pinned).await.is_ok());
+}
+
+/// OAC-80: a server without metadata of its own is its authorization server, whose metadata names the endpoints.
+#[tokio::test]
+async fn the_metadata_at_the_origin_names_the_endpoints_of_an_old_server() {
+    let mock = Mock::new(|mock, seen| {
+        let (to, state) = (seen.query.get("redirect_uri"), seen.query.get("state"));
+        match (seen.path.as_str(), to, state) {
+            ("/.well-known/oauth-authorization-server", ..) => {
+                let mut metadata = mock.metadata();
+                for (member, path) in [
+                    ("authorization_endpoint", "/oauth/authorize"),
+                    ("token_endpoint", "/oauth/token"),
+                    ("registration_endpoint", "/oauth/register"),
+                ] {
+                    metadata[member] = format!("{}{path}", mock.base()).into();
+                }
+                Some(answer(200, &metadata))
+            }
+            ("/oauth/register", ..) => Some(answer(201, &json!({"client_id": "registered"}))),
+            ("/oauth/authorize", Some(to), Some(state)) => {
+                Some(crate::mock::redirect(&format!("{to}?code=c&state={state}")))
+            }
+            ("/oauth/token", ..) => Some(answer(200, &mock.token())),
+            (path, ..) if path.starts_with("/.well-known/") => Some(answer(404, &json!({}))),
+            _ => None,
+        }
+    })
+    .await;
+    let oauth = login(&Person::default()).build().unwrap();
+    assert!(connect(&mock.url(), &oauth).await.is_ok());
+    assert!(["/register", "/authorize", "/token"].iter().all(|path| mock.seen(path).is_empty()));
+    assert!(!mock.seen("/oauth/token")[0].form().contains_key("resource"));
+}
+
+/// OAC-31, OAC-33: a refresh token is requested with the consent of the person where `offline_access` exists. A query of the
+/// endpoint is kept.
+#[tokio::test]
+async fn offline_access_is_requested_with_consent() {
+    let mock = Mock::new(|mock, seen| {
+        let mut metadata = mock.metadata();
+        metadata["scopes_supported"] = json!(["offline_access", "other"]);
+        metadata["authorization_endpoint"] = format!("{}/authorize?tenant=7", mock.base()).into();
+        seen.path.contains("authorization-server").then(|| answer(200, &metadata))
+    })
+    .await;
+    let oauth = login(&Person::default()).scopes(["mcp"]).build().unwrap();
+    assert!(connect(&mock.url(), &oauth).await.is_ok());
+    let asked = &mock.seen("/authorize")[0].query;
+    assert_eq!(
+        (asked["scope"].as_str(), asked["prompt"].as_str(), asked["tenant"].as_str()),
+        ("mcp offline_access", "consent", "7")
+    );
 }
 
 /// OAC-80, OAC-81, OAC-82, P-AUC-18: a disturbed discovery is an error, and does not lead to the endpoints of old servers.
@@ -178,6 +240,54 @@ async fn a_futile_step_up_is_not_repeated() {
         let refused = connect(&mock.url(), &oauth).await;
         assert!(matches!(refused, Err(OAuthError::InsufficientScope { .. })), "{:?}", refused.err());
     }
+    assert_eq!(person.times(), 2);
+}
+
+/// OAC-04: a server that requires other scopes each time causes two step-ups, not one per attempt.
+#[tokio::test]
+async fn a_request_steps_up_twice_at_most() {
+    let mock = Mock::new(move |mock, seen| {
+        let is_call = seen.json()["method"] == "tools/call";
+        let insufficient =
+            format!(r#"Bearer error="insufficient_scope", scope="s{}""#, mock.seen("/authorize").len());
+        is_call.then(|| challenge(403, &insufficient))
+    })
+    .await;
+    let person = Person::default();
+    let client = connect(&mock.url(), &login(&person).build().unwrap()).await.unwrap();
+    for _ in 0..2 {
+        let refused = tool(&client, "x").await;
+        assert!(matches!(refused, Err(OAuthError::InsufficientScope { .. })), "{refused:?}");
+        assert_eq!(person.times(), 3);
+    }
+}
+
+/// OAC-53: a step-up that failed for a reason that passes is tried again; one that was denied is not.
+#[tokio::test]
+async fn only_a_denied_step_up_is_futile() {
+    let insufficient = r#"Bearer error="insufficient_scope", scope="more""#;
+    let mock = Mock::new(move |mock, seen| match (seen.path.as_str(), mock.seen("/authorize").len()) {
+        ("/mcp", _) if seen.json()["method"] == "tools/call" => Some(challenge(403, insufficient)),
+        // The second login cannot begin, and the third one is denied.
+        ("/.well-known/oauth-authorization-server", 1) if mock.seen(&seen.path).len() == 2 => {
+            Some(answer(503, &json!({})))
+        }
+        ("/authorize", 2) => {
+            let (to, state) = (&seen.query["redirect_uri"], &seen.query["state"]);
+            Some(crate::mock::redirect(&format!("{to}?error=access_denied&state={state}")))
+        }
+        _ => None,
+    })
+    .await;
+    let (person, store) = (Person::default(), MemoryCredentials::new());
+    let oauth = || login(&person).store(store.clone()).build().unwrap();
+    let client = connect(&mock.url(), &oauth()).await.unwrap();
+    let call = async || tool(&client, "x").await.unwrap_err();
+    assert!(matches!(call().await, OAuthError::Temporary { .. }));
+    assert!(matches!(call().await, OAuthError::LoginDenied));
+    assert!(matches!(call().await, OAuthError::InsufficientScope { .. }));
+    // The token is still there.
+    assert!(connect(&mock.url(), &oauth()).await.is_ok());
     assert_eq!(person.times(), 2);
 }
 

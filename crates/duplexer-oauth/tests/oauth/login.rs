@@ -141,6 +141,24 @@ async fn a_registered_client_keeps_its_redirect_uri() {
     assert_eq!(issuer, site.base);
 }
 
+/// OAC-22: a token is used by a program that names no client; one that names another client logs in as that.
+#[tokio::test]
+async fn a_token_belongs_to_its_client() {
+    let (person, store) = (Person::default(), MemoryCredentials::new());
+    let mock = crate::mock::Mock::new(|_, _| None).await;
+    for (client, logins) in [(Some("one"), 1), (None, 1), (Some("one"), 1), (Some("two"), 2)] {
+        let login = OAuth::login_with_browser("test").present(person.browser()).store(store.clone());
+        let login = match client {
+            Some(id) => login.client(ClientIdentity::public(id)),
+            None => login,
+        };
+        connect(&mock.url(), &login.build().unwrap()).await.unwrap();
+        assert_eq!(person.times(), logins, "{client:?}");
+    }
+    let ids: Vec<_> = mock.seen("/token").iter().map(|seen| seen.form()["client_id"].clone()).collect();
+    assert_eq!(ids, ["one", "two"]);
+}
+
 /// OAC-97
 #[tokio::test]
 async fn a_logout_revokes_the_tokens_and_removes_the_record() {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use duplexer_oauth::{Algorithm, ClientIdentity, Dpop, OAuth, OAuthError, Secret, SigningKey};
+use duplexer_oauth::{
+    Algorithm, ClientIdentity, Dpop, MemoryCredentials, OAuth, OAuthError, Secret, SigningKey,
+};
 use serde_json::{Value, json};
 
 use crate::discovery::login;
@@ -182,6 +184,28 @@ async fn a_bound_token_is_sent_with_a_new_proof_each_time() {
     assert!(matches!(connect(&mock.url(), &oauth).await, Err(OAuthError::Config(_))));
     let oauth = login(&Person::default()).dpop(Dpop::prefer()).build().unwrap();
     assert!(connect(&mock.url(), &oauth).await.is_ok());
+}
+
+/// OAC-70: a client that no longer uses DPoP does not send a bound token, which needs a proof, and gets another one.
+#[tokio::test]
+async fn without_dpop_a_bound_token_is_replaced() {
+    let mock = Mock::new(|mock, seen| {
+        let mut token = mock.token();
+        if !seen.header("dpop").is_empty() {
+            token["token_type"] = "DPoP".into();
+        }
+        seen.is("POST", "/token").then(|| answer(200, &token))
+    })
+    .await;
+    let (person, store) = (Person::default(), MemoryCredentials::new());
+    for (dpop, scheme) in [(Dpop::require(), "DPoP "), (Dpop::off(), "Bearer ")] {
+        let oauth = login(&person).store(store.clone()).dpop(dpop).build().unwrap();
+        assert!(connect(&mock.url(), &oauth).await.is_ok());
+        let calls = mock.seen("/mcp");
+        assert!(calls.last().unwrap().header("authorization").starts_with(scheme));
+    }
+    assert_eq!(person.times(), 2);
+    assert!(mock.seen("/token")[1].header("dpop").is_empty());
 }
 
 /// OAC-74: a server that demands nonces without end is given up.

@@ -116,8 +116,9 @@ async fn a_refused_refresh_token_leads_to_a_login() {
     assert_eq!(person.times(), 2);
 }
 
-/// OAC-49: a temporary failure loses nothing: the token is used while it lives, then the error says so.
-#[tokio::test(start_paused = true)]
+/// OAC-49: a temporary failure loses nothing: the token is used while it lives, without an attempt per request; then the
+/// error says so.
+#[tokio::test]
 async fn a_temporary_failure_keeps_the_refresh_token() {
     let (time, person) = (Time::new(), Person::default());
     let down = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -130,15 +131,88 @@ async fn a_temporary_failure_keeps_the_refresh_token() {
     .await;
     let client = connect(&mock.url(), &login(&time, &person, MemoryCredentials::new())).await.unwrap();
     time.pass(3590);
-    assert!(tool(&client, "x").await.is_ok());
+    for _ in 0..3 {
+        assert!(tool(&client, "x").await.is_ok());
+    }
+    assert_eq!(mock.seen("/token").len(), 2);
     time.pass(11);
-    tokio::time::advance(std::time::Duration::from_secs(11)).await;
     let failed = tool(&client, "x").await;
     assert!(matches!(failed, Err(OAuthError::Temporary { .. })), "{failed:?}");
     down.store(false, std::sync::atomic::Ordering::SeqCst);
-    tokio::time::advance(std::time::Duration::from_secs(11)).await;
     assert!(tool(&client, "x").await.is_ok());
     assert_eq!(person.times(), 1);
+}
+
+/// OAC-02, OAC-47: without a refresh token, an expired access token is not sent, and the refusal leads to one login.
+#[tokio::test]
+async fn an_expired_token_without_a_refresh_token_leads_to_a_login() {
+    let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
+    let mock = Mock::new(|mock, seen| {
+        let mut token = mock.token();
+        token.as_object_mut().unwrap().remove("refresh_token");
+        seen.is("POST", "/token").then(|| answer(200, &token))
+    })
+    .await;
+    let client = connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
+    time.pass(3601);
+    assert!(tool(&client, "x").await.is_ok());
+    assert_eq!(person.times(), 2);
+    time.pass(3601);
+    // Also after a restart.
+    let calls = mock.seen("/mcp").len();
+    connect(&mock.url(), &login(&time, &person, store)).await.unwrap();
+    let calls: Vec<_> = mock.seen("/mcp").split_off(calls);
+    assert_eq!((person.times(), calls.len()), (3, 2));
+    assert_eq!((calls[0].header("authorization"), calls[1].header("authorization").is_empty()), ("", false));
+}
+
+/// OAC-04: a token that has expired when it arrives is not replaced by another login.
+#[tokio::test]
+async fn a_token_that_expires_at_once_causes_one_login() {
+    let (time, person) = (Time::new(), Person::default());
+    let mock = Mock::new(|_, seen| {
+        let expired = json!({"access_token": "a", "token_type": "Bearer", "expires_in": 0});
+        seen.is("POST", "/token").then(|| answer(200, &expired))
+    })
+    .await;
+    let transport = duplexer_http_client::HttpTransport::new(&mock.url()).unwrap();
+    let oauth = login(&time, &person, MemoryCredentials::new());
+    let transport = transport.authorization(Arc::new(oauth));
+    let refused = duplexer_client::Client::builder("t", "1").connect(transport).await.err().unwrap();
+    assert_eq!(refused.refusal().map(|refusal| refusal.status), Some(401), "{refused:?}");
+    assert_eq!(person.times(), 1);
+}
+
+/// OAC-47: a token that another process has renewed is taken over, also if the refresh token is still the same.
+#[tokio::test]
+async fn a_renewed_token_is_taken_over() {
+    let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
+    let mock = Mock::new(|mock, seen| {
+        let mut token = mock.token();
+        token["refresh_token"] = "same".into();
+        seen.is("POST", "/token").then(|| answer(200, &token))
+    })
+    .await;
+    let first = connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
+    let second = connect(&mock.url(), &login(&time, &person, store)).await.unwrap();
+    time.pass(3590);
+    assert!(tool(&first, "x").await.is_ok() && tool(&second, "x").await.is_ok());
+    assert_eq!((mock.seen("/token").len(), person.times()), (2, 1));
+    let calls = mock.seen("/mcp");
+    let sent: Vec<_> = calls.iter().rev().take(2).map(|seen| seen.header("authorization")).collect();
+    assert_eq!(sent[0], sent[1]);
+}
+
+/// A login in advance renews a token without the person.
+#[tokio::test]
+async fn a_login_in_advance_renews_an_expired_token() {
+    let (time, person) = (Time::new(), Person::default());
+    let mock = Mock::new(rotating()).await;
+    let oauth = login(&time, &person, MemoryCredentials::new());
+    oauth.login(&mock.url()).await.unwrap();
+    time.pass(3601);
+    oauth.login(&mock.url()).await.unwrap();
+    assert_eq!((person.times(), mock.seen("/token").len()), (1, 2));
 }
 
 /// OAC-16, OAC-23, P-AUC-12, P-AUC-16: when the server names another issuer, nothing of the first one is shown to it.
