@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use duplexer_core::dispatch::CallClock;
 use duplexer_core::transport::TransportFailure;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+use reqwest::{Body, Client, Method, Request, Response, StatusCode, Url};
 
 use crate::authorization::{Authorization, OutgoingRequest, ResponseHead, Verdict};
 use crate::failure;
@@ -38,7 +40,7 @@ impl Endpoint {
         let (mut attempt, mut redirects) = (1, 0);
         loop {
             let again = request.try_clone();
-            let (outgoing, response) = self.send_once(request, attempt).await?;
+            let (outgoing, mut response) = self.send_once(request, attempt).await?;
             let target = redirected(&outgoing.url, response.status(), response.headers().get(LOCATION));
             let Some(again) = again else { return Ok(response) };
             request = again;
@@ -47,11 +49,29 @@ impl Endpoint {
                 redirects += 1;
                 continue;
             }
+            if is_unauthorized(response.status()) && self.authorization.is_some() {
+                response = received(response).await;
+            }
             if attempt == MAX_SENDS || self.verdict(&outgoing, &response).await? == Verdict::Accept {
                 return Ok(response);
             }
             *request.url_mut() = outgoing.url;
             attempt += 1;
+        }
+    }
+
+    /// Returns the clock that is paused while a person logs in.
+    pub(crate) fn clock(&self) -> Option<CallClock> {
+        self.authorization.as_ref().and_then(|authorization| authorization.clock())
+    }
+
+    /// Runs a request for at most `limit`, to which the time of a login is not charged. Returns `None` after it.
+    pub(crate) async fn within<T>(&self, limit: Duration, request: impl Future<Output = T>) -> Option<T> {
+        let clock = self.clock().unwrap_or_default();
+        tokio::select! {
+            biased;
+            outcome = request => Some(outcome),
+            () = clock.run_for(limit) => None,
         }
     }
 
@@ -106,6 +126,21 @@ pub(crate) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
+fn is_unauthorized(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+/// Receives the beginning of the body of a refusal, and returns the response with it.
+///
+/// A connection whose response is not received counts as busy. After the login of a person it would be used for the next
+/// request, although the server has closed it meanwhile.
+async fn received(mut response: Response) -> Response {
+    let body = failure::beginning(&mut response).await;
+    let mut whole = http::Response::<Body>::from(response);
+    *whole.body_mut() = body.into();
+    whole.into()
+}
+
 /// Returns the target of a permitted redirect: same method, same server, because the request may hold credentials that
 /// are meant for that server only.
 fn redirected(from: &Url, status: StatusCode, location: Option<&HeaderValue>) -> Option<Url> {
@@ -121,7 +156,52 @@ fn redirected(from: &Url, status: StatusCode, location: Option<&HeaderValue>) ->
 
 #[cfg(test)]
 mod tests {
+    use duplexer_core::dispatch::BoxFuture;
+    use duplexer_core::error::BoxError;
+    use tokio::time::sleep;
+
     use super::*;
+
+    /// An authorization that has nothing but a clock.
+    struct Clocked(CallClock);
+
+    impl Authorization for Clocked {
+        fn authorize<'a>(&'a self, _: &'a mut OutgoingRequest) -> BoxFuture<'a, Result<(), BoxError>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn on_response<'a>(
+            &'a self,
+            _: &'a OutgoingRequest,
+            _: ResponseHead<'a>,
+        ) -> BoxFuture<'a, Result<Verdict, BoxError>> {
+            Box::pin(std::future::ready(Ok(Verdict::Accept)))
+        }
+
+        fn clock(&self) -> Option<CallClock> {
+            Some(self.0.clone())
+        }
+    }
+
+    /// OAC-06: a notification that needs a login waits for the person, not for its own limit only.
+    #[tokio::test(start_paused = true)]
+    async fn a_login_is_not_charged_to_the_limit_of_a_message() {
+        let clock = CallClock::new();
+        let endpoint = Endpoint {
+            client: crate::transport::default_client().unwrap(),
+            url: Url::parse("http://127.0.0.1:1/").unwrap(),
+            headers: HeaderMap::new(),
+            limit: 1,
+            authorization: Some(Arc::new(Clocked(clock.clone()))),
+        };
+        let second = Duration::from_secs(1);
+        let login = async {
+            let _pause = clock.pause();
+            sleep(200 * second).await;
+        };
+        assert_eq!(endpoint.within(30 * second, login).await, Some(()));
+        assert_eq!(endpoint.within(30 * second, sleep(31 * second)).await, None);
+    }
 
     /// CHTTP-04: the same server and the same method, or an upgrade of the same server to https.
     #[test]

@@ -8,7 +8,7 @@ use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, RawFrame, RequestId};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::connection::{Connection, EVENTS, Outgoing, SessionRole};
 use crate::failure;
@@ -65,13 +65,14 @@ pub(crate) async fn request(
 
 /// Sends a message that has no response: a notification, or a response to the server.
 pub(crate) async fn send_one_way(connection: &Connection, message: Outgoing) {
-    match timeout(ONE_WAY_TIMEOUT, connection.post(message, SessionRole::Member)).await {
-        Ok(Ok(response)) if response.status().is_success() => {}
-        Ok(Ok(response)) => {
+    let posted = connection.post(message, SessionRole::Member);
+    match connection.endpoint.within(ONE_WAY_TIMEOUT, posted).await {
+        Some(Ok(response)) if response.status().is_success() => {}
+        Some(Ok(response)) => {
             tracing::warn!(refusal = %failure::refused(&response, ""), "a message was refused");
         }
-        Ok(Err(error)) => tracing::warn!(%error, "a message could not be sent"),
-        Err(_) => tracing::warn!("the server does not say whether it accepts a message"),
+        Some(Err(error)) => tracing::warn!(%error, "a message could not be sent"),
+        None => tracing::warn!("the server does not say whether it accepts a message"),
     }
 }
 

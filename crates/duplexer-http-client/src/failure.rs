@@ -44,19 +44,7 @@ pub(crate) fn too_large(limit: usize) -> TransportFailure {
 
 /// Creates the failure of a refused request, with the beginning of a text body or the message of a JSON-RPC error.
 pub(crate) async fn of_refusal(mut response: Response) -> TransportFailure {
-    let mut body = Vec::new();
-    if is_text(&response) {
-        let read = async {
-            while let Ok(Some(piece)) = response.chunk().await {
-                body.extend_from_slice(&piece[..piece.len().min(MAX_BODY - body.len())]);
-                if body.len() == MAX_BODY {
-                    break;
-                }
-            }
-        };
-        // What has arrived in time is enough for a message.
-        let _ = timeout(BODY_TIMEOUT, read).await;
-    }
+    let body = if is_text(&response) { beginning(&mut response).await } else { Vec::new() };
     let body = String::from_utf8_lossy(&body);
     match jsonrpc::read(&body) {
         Ok(RawFrame::Failure { error, .. }) => match serde_json::from_str::<ErrorObject>(error) {
@@ -65,6 +53,21 @@ pub(crate) async fn of_refusal(mut response: Response) -> TransportFailure {
         },
         _ => refused(&response, &body),
     }
+}
+
+/// Reads the beginning of a body. What has arrived in time is enough for a message.
+pub(crate) async fn beginning(response: &mut Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            body.extend_from_slice(&piece[..piece.len().min(MAX_BODY - body.len())]);
+            if body.len() == MAX_BODY {
+                break;
+            }
+        }
+    };
+    let _ = timeout(BODY_TIMEOUT, read).await;
+    body
 }
 
 /// Creates the failure of a refused request.

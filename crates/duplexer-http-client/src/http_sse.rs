@@ -67,7 +67,7 @@ impl Transport for HttpSseTransport {
     }
 
     fn clock(&self) -> Option<CallClock> {
-        self.0.authorization.as_ref().and_then(|authorization| authorization.clock())
+        self.0.clock()
     }
 }
 
@@ -269,7 +269,7 @@ async fn deliver(
     let known = known.map(|target| target.clone());
     let outcome = match known {
         Ok(Target::At(url)) => {
-            timeout(POST_TIMEOUT, post(endpoint, &url, message)).await.unwrap_or_else(|_| {
+            endpoint.within(POST_TIMEOUT, post(endpoint, &url, message)).await.unwrap_or_else(|| {
                 Err(TransportFailure::Interrupted(
                     "the server does not say whether it accepts the message".into(),
                 ))

@@ -254,7 +254,7 @@ impl Transport for HttpTransport {
     }
 
     fn clock(&self) -> Option<CallClock> {
-        self.0.authorization.as_ref().and_then(|authorization| authorization.clock())
+        self.0.clock()
     }
 }
 

@@ -10,6 +10,7 @@ use duplexer_core::transport::{Transport, TransportFailure};
 use duplexer_http_client::{Authorization, HttpTransport, OutgoingRequest, ResponseHead, Verdict};
 use http::Method;
 use http::header::AUTHORIZATION;
+use tokio::sync::Notify;
 
 use crate::script::{Asked, NEWEST, Piped, Script, calling, options};
 
@@ -81,7 +82,7 @@ async fn session(script: &mut Script, tokens: &Arc<Tokens>) -> Client {
     client.unwrap()
 }
 
-/// D-9: POST of requests and notifications, GET and DELETE all pass through the authorization, which sees all challenges
+/// D-9, F-12: POST of requests and notifications, GET and DELETE all pass through the authorization, which sees all challenges
 /// and can have each request sent again.
 #[tokio::test]
 async fn every_request_passes_through_the_authorization() {
@@ -129,6 +130,66 @@ async fn a_request_is_sent_six_times_at_most() {
     else {
         panic!("{error:?}")
     };
+}
+
+/// Waits for a person when a request is refused.
+#[derive(Default)]
+struct Waiting {
+    asked: Notify,
+    decided: Notify,
+}
+
+impl Authorization for Waiting {
+    fn authorize<'a>(&'a self, _: &'a mut OutgoingRequest) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn on_response<'a>(
+        &'a self,
+        _: &'a OutgoingRequest,
+        response: ResponseHead<'a>,
+    ) -> BoxFuture<'a, Result<Verdict, BoxError>> {
+        Box::pin(async move {
+            if response.status != 401 {
+                return Ok(Verdict::Accept);
+            }
+            self.asked.notify_one();
+            self.decided.notified().await;
+            Ok(Verdict::SendAgain)
+        })
+    }
+}
+
+/// The connection of a refused request is free while a person logs in: it is used by others, and closed in time. One that
+/// counted as busy would be used for the next attempt, although the server has closed it meanwhile.
+#[tokio::test]
+async fn a_login_does_not_hold_a_connection() {
+    let (mut script, waiting) = (Script::start().await, Arc::new(Waiting::default()));
+    let transport = HttpTransport::new(&script.url).unwrap().authorization(Arc::clone(&waiting) as _);
+    let opening = options().negotiation(Negotiation::Handshake).connect(transport);
+    let (client, ()) = tokio::join!(opening, async {
+        script.shake_hands(NEWEST).await.status(405);
+    });
+    let client = client.unwrap();
+    let (result, ()) = calling(&client, &mut script, async |script, asked| {
+        let connection = asked.connection;
+        asked.reply(401, &[("content-type", "text/plain")], Piped::whole("log in"));
+        waiting.asked.notified().await;
+        // The HTTP library takes the connection back in a task of its own.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let (other, ()) = calling(&client, script, async |_, asked| {
+            assert_eq!(asked.connection, connection);
+            asked.say("other");
+        })
+        .await;
+        assert_eq!(other.as_deref(), Ok("other"));
+        waiting.decided.notify_one();
+        script.posted("tools/call").await.say("in");
+    })
+    .await;
+    assert_eq!(result.as_deref(), Ok("in"));
 }
 
 /// CHTTP-04: credentials follow a redirect on the same server only.

@@ -113,3 +113,29 @@ async fn a_response_of_ten_megabytes_is_cut_off() {
         assert!(text.len() < 300, "{}", text.len());
     }
 }
+
+/// Responses to requests that were never sent, and other messages without a receiver: none of them answers the call.
+#[tokio::test]
+async fn a_flood_of_foreign_messages_does_not_answer_a_call() {
+    let mut script = Script::start().await;
+    let client = script.session(options()).await;
+    let filler = "x".repeat(4000);
+    let (result, ()) = calling(&client, &mut script, async |_, asked| {
+        let answer = asked.text_result("at last");
+        let events = asked.events();
+        for number in 0..1000 {
+            let progress = json!({"progressToken": "unknown", "progress": number, "message": filler});
+            for foreign in [
+                json!({"jsonrpc": "2.0", "id": format!("stray-{number}"), "result": {"x": filler}}),
+                json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": filler}}),
+                json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}),
+                json!({"x": filler}),
+            ] {
+                events.message(&foreign).await;
+            }
+        }
+        events.message(&answer).await;
+    })
+    .await;
+    assert_eq!(result.as_deref(), Ok("at last"));
+}

@@ -38,6 +38,8 @@ pub(crate) struct Asked {
     headers: HeaderMap,
     /// Null if there was none.
     pub(crate) body: Value,
+    /// Number of the connection that it came on.
+    pub(crate) connection: usize,
     reply: oneshot::Sender<Response<Piped>>,
 }
 
@@ -49,9 +51,11 @@ impl Script {
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             let mut connections = JoinSet::new();
-            while let Ok((socket, _)) = listener.accept().await {
+            for connection in 1.. {
+                let Ok((socket, _)) = listener.accept().await else { break };
                 let sender = sender.clone();
-                let service = hyper::service::service_fn(move |request| answer(sender.clone(), request));
+                let service =
+                    hyper::service::service_fn(move |request| answer(sender.clone(), connection, request));
                 connections.spawn(async move {
                     // A connection that the test closes on purpose is no failure.
                     let _ = hyper::server::conn::http1::Builder::new()
@@ -146,6 +150,7 @@ pub(crate) fn options() -> ClientBuilder {
 
 async fn answer(
     sender: mpsc::Sender<Asked>,
+    connection: usize,
     request: Request<Incoming>,
 ) -> Result<Response<Piped>, std::io::Error> {
     let (head, body) = request.into_parts();
@@ -153,7 +158,7 @@ async fn answer(
     let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body)? };
     let (reply, answered) = oneshot::channel();
     let path = head.uri.path().to_owned();
-    let asked = Asked { method: head.method, path, headers: head.headers, body, reply };
+    let asked = Asked { method: head.method, path, headers: head.headers, body, connection, reply };
     sender.send(asked).await.map_err(std::io::Error::other)?;
     // A request that is dropped without a response breaks its connection.
     answered.await.map_err(std::io::Error::other)

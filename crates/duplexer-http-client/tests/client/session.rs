@@ -1,6 +1,7 @@
 //! Sessions of the handshake era: their start, their messages and their end.
 
 use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
 
 use duplexer_client::{ConnectError, ErrorKind, Negotiation};
 use duplexer_core::transport::{Frames, Incoming, Transport};
@@ -144,7 +145,7 @@ async fn a_refused_probe_is_followed_by_a_handshake() {
     }
 }
 
-/// D-3, CLT-02: a server that was not reached, or refuses credentials or everything, is asked once. The error ends in the
+/// D-3, F-10, CLT-02: a server that was not reached, or refuses credentials or everything, is asked once. The error ends in the
 /// outermost fact.
 #[tokio::test]
 async fn one_failing_connect_is_one_attempt() {
@@ -362,6 +363,47 @@ async fn a_server_that_is_not_there_is_said_not_to_be_there() {
     assert!(error.is_retryable());
     let text = error.to_string();
     assert!(text.starts_with("the server could not be reached: Connection refused"), "{text}");
+}
+
+/// D-11: the log has the cause of a failed request, and not the URL, which can hold secrets.
+#[tokio::test]
+async fn the_log_names_the_cause_of_a_failed_request() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let _logged = tracing_log(&log);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp?key=secret", listener.local_addr().unwrap());
+    drop(listener);
+    options().connect(HttpTransport::new(&url).unwrap()).await.unwrap_err();
+    let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("an HTTP request failed") && log.contains("Connection refused"), "{log}");
+    assert!(!log.contains("secret"), "{log}");
+}
+
+/// Writes the log of this thread to `log` until it is dropped.
+fn tracing_log(log: &Arc<Mutex<Vec<u8>>>) -> impl Sized + use<> {
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(text);
+            Ok(text.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let log = Arc::clone(log);
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_ansi(false)
+        .with_writer(move || Lines(Arc::clone(&log)))
+        .finish();
+    // While there is only one subscriber, `tracing` takes the word of the thread that reaches an event first, which can be
+    // that of another test. With two it asks both.
+    let second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+    (second, tracing::subscriber::set_default(subscriber))
 }
 
 /// P-LEG-7: an invalid id is not sent back.
