@@ -13,6 +13,7 @@ use std::time::Duration;
 use duplexer_types::icon::Icon;
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::logging::LoggingLevel;
+use duplexer_types::version::ProtocolVersion;
 
 use super::cache::{Cache, SessionCache};
 use super::call::{ResultValidator, Validator};
@@ -56,6 +57,7 @@ pub use negotiation::{Negotiation, PinnedVersion};
 pub struct ClientBuilder {
     pub(super) info: Implementation,
     pub(super) negotiation: Negotiation,
+    pub(super) proposed: ProtocolVersion,
     pub(super) timeouts: Timeouts,
     pub(super) log_level: Option<LoggingLevel>,
     pub(super) callbacks: Callbacks,
@@ -79,6 +81,7 @@ impl ClientBuilder {
         Self {
             info: Implementation::new(name, version),
             negotiation: Negotiation::default(),
+            proposed: negotiate::PROPOSED,
             timeouts: Timeouts::default(),
             log_level: None,
             callbacks: Callbacks::default(),

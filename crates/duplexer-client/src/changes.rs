@@ -11,7 +11,7 @@ use std::time::Duration;
 use duplexer_types::subscription::SubscriptionFilter;
 use duplexer_types::version::Era;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::subscriptions::{Change, ListenStream, Route, SubscriptionLost, all_changes};
 use super::{Client, ClientError, Inner};
@@ -22,6 +22,8 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// Maximum number of attempts in a row.
 const MAX_ATTEMPTS: u32 = 10;
+/// Minimum duration of a stream that starts a new row. A stream that ends at once would otherwise be opened indefinitely.
+const HEALTHY: Duration = Duration::from_secs(5);
 
 /// Changes of what a server offers, from [`Client::changes`]. Dropping it ends the subscription.
 ///
@@ -79,8 +81,8 @@ impl Changes {
 impl Client {
     /// Subscribes to changes in either era. Returns when the server has accepted the subscription.
     ///
-    /// A subscription that is lost is opened again: up to ten times in a row, with a growing delay. Every change that can
-    /// have been missed is then reported.
+    /// A subscription that is lost is opened again: up to ten times in a row, with a growing delay. A stream that lasts five
+    /// seconds starts a new row. Every change that can have been missed is then reported.
     ///
     /// ```no_run
     /// # use duplexer_client::Client;
@@ -139,15 +141,23 @@ impl Client {
 
 /// Forwards changes of a stream, and opens the stream again when it ends.
 async fn follow(client: Weak<Inner>, filter: SubscriptionFilter, first: ListenStream, route: Arc<Route>) {
-    let mut stream = first;
+    let (mut stream, mut attempts) = (first, 0);
     loop {
+        let opened = Instant::now();
         let lost = forward(&mut stream, &route).await;
-        stream = match reopen(&client, &filter).await {
+        if opened.elapsed() >= HEALTHY {
+            attempts = 0;
+        }
+        stream = match reopen(&client, &filter, &mut attempts).await {
             Reopened::Stream(stream) => stream,
             Reopened::SessionEnded => return route.end(Ok(())),
             Reopened::Refused => return route.fail(lost),
         };
+        // What can have changed meanwhile is reported, and no longer taken from the cache.
         for change in all_changes(&filter) {
+            if let Some(session) = client.upgrade() {
+                session.resources.cache.invalidate(&change);
+            }
             route.deliver(change);
         }
     }
@@ -171,16 +181,17 @@ enum Reopened {
 }
 
 /// Opens a stream again. The task holds the session only while it sends a request, so that it does not keep it open.
-async fn reopen(client: &Weak<Inner>, filter: &SubscriptionFilter) -> Reopened {
-    for attempt in 0..MAX_ATTEMPTS {
-        sleep(backoff(attempt)).await;
+async fn reopen(client: &Weak<Inner>, filter: &SubscriptionFilter, attempts: &mut u32) -> Reopened {
+    while *attempts < MAX_ATTEMPTS {
+        sleep(backoff(*attempts)).await;
+        *attempts += 1;
         let Some(client) = client.upgrade().map(Client) else { return Reopened::SessionEnded };
         if client.0.task.has_ended() {
             return Reopened::SessionEnded;
         }
         match client.listen(filter.clone()).await {
             Ok(stream) => return Reopened::Stream(stream),
-            Err(error) => tracing::debug!(%error, attempt, "a subscription could not be opened again"),
+            Err(error) => tracing::debug!(%error, attempts, "a subscription could not be opened again"),
         }
     }
     Reopened::Refused

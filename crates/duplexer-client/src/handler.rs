@@ -20,6 +20,7 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use super::extension::{ClientExtension, DeclaredExtension};
 use super::input::MAX_RETRIES;
 use super::list_handlers::ListHandlers;
+use super::relay::Relayed;
 use super::tasks::TaskOptions;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
@@ -79,6 +80,8 @@ pub(super) struct Callbacks {
     pub(super) declared: DeclaredCapabilities,
     pub(super) lists: ListHandlers,
     pub(super) extensions: Vec<Arc<dyn ClientExtension>>,
+    /// The client that the session belongs to, if this one only relays its messages.
+    pub(super) relay: Option<Arc<Relayed>>,
     /// How tasks are waited for, if the client has them.
     pub(super) tasks: Option<TaskOptions>,
     /// Maximum number of times that a request is sent again with input.
@@ -111,6 +114,7 @@ impl Default for Callbacks {
             declared: DeclaredCapabilities::default(),
             lists: ListHandlers::default(),
             extensions: Vec::new(),
+            relay: None,
             tasks: None,
             input_rounds: MAX_RETRIES,
         }
@@ -121,6 +125,9 @@ impl Callbacks {
     /// Returns the capabilities of the client in a revision: those that have a callback, and the extensions that are
     /// declared there.
     pub(super) fn capabilities(&self, version: ProtocolVersion) -> ClientCapabilities {
+        if let Some(relayed) = &self.relay {
+            return relayed.capabilities.clone();
+        }
         let mut capabilities = ClientCapabilities::new();
         capabilities.sampling = self.sampling.as_ref().map(|_| self.declared.sampling.clone());
         capabilities.elicitation = self.elicitation.as_ref().map(|_| self.declared.elicitation.clone());

@@ -58,7 +58,13 @@ impl ClientInbound {
     }
 
     /// Answers a request of the server. While a callback asks a person or a model, no timeout of the session runs.
-    async fn respond(&self, call: &Message) -> Result<Json, McpError> {
+    async fn respond(&self, call: &Arc<Message>) -> Result<Json, McpError> {
+        if let Some(relayed) = &self.callbacks.relay
+            && call.known() != Some(Method::Ping)
+        {
+            let _paused = self.clock.pause();
+            return relayed.relay.request(Arc::clone(call)).await;
+        }
         match self.known(call.method()) {
             Some(Method::SamplingCreateMessage) => {
                 let params = request_params::<SamplingCreateMessage>(call)?;
@@ -98,6 +104,9 @@ impl ClientInbound {
 
     /// Delivers a notification to the listen stream it belongs to and to the callbacks.
     fn notify(&self, call: &Message) {
+        if let Some(relayed) = &self.callbacks.relay {
+            relayed.notify(call);
+        }
         let notification = match self.known(call.method()) {
             // The dispatcher has handled them; without a matching call they are dropped.
             Some(Method::Cancelled | Method::Progress) => return,

@@ -23,6 +23,7 @@ mod list_handlers;
 mod negotiate;
 #[cfg(feature = "schema")]
 mod output_schemas;
+mod relay;
 mod renewal;
 mod requests;
 mod resources;
@@ -69,6 +70,7 @@ pub use handler::ServerNotification;
 pub use items::Items;
 #[cfg(feature = "schema")]
 pub use output_schemas::OutputValidation;
+pub use relay::Relay;
 pub use restart::{RestartPolicy, RestartingCommand, StartProcessError};
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
 pub use tasks::{Started, TaskHandle, TaskOptions};

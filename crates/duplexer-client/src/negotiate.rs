@@ -6,6 +6,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{
@@ -25,7 +26,7 @@ use duplexer_core::dispatch::{CallClock, OnDrop, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 use duplexer_core::transport::TransportFailure;
 
-/// The revision that a handshake proposes.
+/// The revision that a handshake proposes, unless the builder sets another.
 pub(super) const PROPOSED: ProtocolVersion = ProtocolVersion::LATEST_HANDSHAKE;
 
 /// Time without an answer to `server/discover` after which a handshake is sent beside it.
@@ -40,11 +41,13 @@ pub(super) async fn negotiate(
     let identity =
         Identity { info: &builder.info, callbacks: &builder.callbacks, log_level: builder.log_level };
     let Timeouts { clock, .. } = &builder.timeouts;
-    let negotiator = Negotiator { peer, identity, inbound, clock };
+    let proposed = builder.proposed;
+    let negotiator = Negotiator { peer, proposed, identity, inbound, clock };
     let negotiated = async {
         match &builder.negotiation {
             Negotiation::Auto => negotiator.auto().await,
             Negotiation::Handshake => negotiator.initialize().await,
+            Negotiation::PreferHandshake => negotiator.initialize_first().await,
             Negotiation::Pinned(pinned) => negotiator.pinned(pinned).await,
         }
     };
@@ -64,7 +67,7 @@ pub(super) async fn renew(
     timeouts: &Timeouts,
 ) -> Result<(), CallError> {
     let renewed = async {
-        let opened = initialize(peer, opening.clone()).await?;
+        let (opened, _) = initialize(peer, opening.clone()).await?;
         if opened.protocol_version != session.version.as_str() {
             tracing::warn!(version = opened.protocol_version, "the server has changed the protocol revision");
             return Err(CallError::Transport(TransportFailure::SessionEnded));
@@ -91,15 +94,18 @@ async fn within<T, E: From<CallError>>(
     }
 }
 
-/// Performs the handshake. The protocol forbids to cancel `initialize`.
-async fn initialize(peer: &dyn Outbound, params: Json) -> Result<InitializeResult, CallError> {
+/// Performs the handshake, and returns its result with the text of it. The protocol forbids to cancel `initialize`.
+async fn initialize(peer: &dyn Outbound, params: Json) -> Result<(InitializeResult, ByteString), CallError> {
     let mut request = OutboundRequest::new(Initialize::METHOD.name()).params(params);
     request.options.on_drop = OnDrop::Detach;
-    decode_result(&peer.request(request).await?, Some(PROPOSED))
+    let text = peer.request(request).await?;
+    Ok((decode_result(&text, Some(PROPOSED))?, text))
 }
 
 struct Negotiator<'a> {
     peer: &'a dyn Outbound,
+    /// The revision that a handshake proposes.
+    proposed: ProtocolVersion,
     identity: Identity<'a>,
     inbound: &'a ClientInbound,
     clock: &'a CallClock,
@@ -145,7 +151,25 @@ impl Negotiator<'_> {
     /// Performs the handshake. A server that refuses its revision is probed once more.
     async fn initialize_or_probe_again(&self) -> Result<Session, ConnectError> {
         match self.initialize().await {
-            Err(refusal) if is_unsupported(&refusal) => self.probe().await?.ok_or(refusal),
+            Err(refusal) if is_unsupported(&refusal) => {
+                if let Some(session) = self.probe().await? {
+                    return Ok(session);
+                }
+                // The server knows the envelope era, so its error there is the reason.
+                let error = self.discover(ProtocolVersion::LATEST_ENVELOPE).await.err();
+                Err(error.map_or(refusal, Into::into))
+            }
+            opened => opened,
+        }
+    }
+
+    /// Performs the handshake, and probes a server that refuses it.
+    async fn initialize_first(&self) -> Result<Session, ConnectError> {
+        match self.initialize().await {
+            Err(refusal) if is_refused(&refusal) => match self.probe().await {
+                Ok(Some(session)) => Ok(session),
+                Ok(None) | Err(_) => Err(refusal),
+            },
             opened => opened,
         }
     }
@@ -153,13 +177,13 @@ impl Negotiator<'_> {
     async fn pinned(&self, pinned: &PinnedVersion) -> Result<Session, ConnectError> {
         let version = pinned.version()?;
         let discovered = match pinned.prior_result() {
-            Some(prior) => prior.clone(),
+            Some(prior) => Discovered { result: prior.clone(), text: ByteString::new() },
             None => self.discover(version).await?,
         };
-        if discovered.supported_versions.iter().any(|offered| offered == version.as_str()) {
+        if discovered.result.supported_versions.iter().any(|offered| offered == version.as_str()) {
             Ok(self.envelope_session(discovered, version)?)
         } else {
-            Err(ConnectError::NoCommonVersion(discovered.supported_versions))
+            Err(ConnectError::NoCommonVersion(discovered.result.supported_versions))
         }
     }
 
@@ -172,7 +196,7 @@ impl Negotiator<'_> {
             response = self.discover(version).await;
         }
         match response {
-            Ok(discovered) => match newest_common(&discovered.supported_versions) {
+            Ok(discovered) => match newest_common(&discovered.result.supported_versions) {
                 Some(version) => Ok(Some(self.envelope_session(discovered, version)?)),
                 None => Ok(None),
             },
@@ -188,16 +212,17 @@ impl Negotiator<'_> {
         }
     }
 
-    async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
+    async fn discover(&self, version: ProtocolVersion) -> Result<Discovered, CallError> {
         let envelope = RequestEnvelope::new(version, self.identity)?;
         let request = envelope.attach::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
         let text = self.peer.request(request).await?;
-        serde_json::from_str(&text).map_err(CallError::Unexpected)
+        let result = serde_json::from_str(&text).map_err(CallError::Unexpected)?;
+        Ok(Discovered { result, text })
     }
 
     fn envelope_session(
         &self,
-        discovered: DiscoverResult,
+        Discovered { result: discovered, text }: Discovered,
         version: ProtocolVersion,
     ) -> Result<Session, CallError> {
         let info = discovered.meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
@@ -208,13 +233,14 @@ impl Negotiator<'_> {
             instructions: discovered.instructions,
             envelope: RequestEnvelope::new(version, self.identity)?,
             opening: None,
+            opened: text,
             result_revision: None,
         })
     }
 
     /// Performs the handshake and confirms it.
     async fn initialize(&self) -> Result<Session, ConnectError> {
-        let opened = initialize(self.peer, self.opening(PROPOSED)?).await?;
+        let (opened, text) = initialize(self.peer, self.opening(self.proposed)?).await?;
         let Some(version) = handshake_version(&opened.protocol_version) else {
             return Err(ConnectError::UnsupportedVersion(opened.protocol_version));
         };
@@ -225,6 +251,7 @@ impl Negotiator<'_> {
             instructions: opened.instructions,
             envelope: RequestEnvelope::new(version, self.identity)?,
             opening: Some(self.opening(version)?),
+            opened: text,
             result_revision: Some(PROPOSED),
         };
         // Requests of the server can follow the notification at once.
@@ -253,9 +280,25 @@ impl Negotiator<'_> {
     }
 }
 
+/// Result of `server/discover`, and its text.
+struct Discovered {
+    result: DiscoverResult,
+    text: ByteString,
+}
+
 /// Returns whether a refused handshake shows that the server knows the envelope era.
 fn is_unsupported(refusal: &ConnectError) -> bool {
     matches!(refusal, ConnectError::Call(CallError::Rpc(error)) if is_unsupported_version(error))
+}
+
+/// Returns whether the server has answered a handshake, and not opened a session.
+fn is_refused(refusal: &ConnectError) -> bool {
+    match refusal {
+        ConnectError::UnsupportedVersion(_)
+        | ConnectError::Call(CallError::Rpc(_) | CallError::Unexpected(_)) => true,
+        ConnectError::Call(CallError::Transport(failure)) => is_refusal_of_unknown(failure),
+        _ => false,
+    }
 }
 
 /// Returns whether an HTTP status says that the server does not know the request, as servers without `server/discover` do.

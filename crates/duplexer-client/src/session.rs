@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use bytestring::ByteString;
 use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::headers;
 use duplexer_types::json::{Json, JsonObject};
@@ -27,6 +28,8 @@ pub(super) struct Session {
     pub(super) envelope: RequestEnvelope,
     /// Params of the handshake that opens the same session again (handshake era).
     pub(super) opening: Option<Json>,
+    /// The result that opened the session, verbatim; empty if none was requested.
+    pub(super) opened: ByteString,
     /// Newest revision of the session's era, if results of that era have no `resultType`.
     pub(super) result_revision: Option<ProtocolVersion>,
 }
@@ -97,10 +100,15 @@ impl RequestEnvelope {
 
     /// Adds metadata and headers to a custom request.
     pub(super) fn attach_to_custom(&self, mut request: OutboundRequest) -> OutboundRequest {
-        let headers = self.headers(&request.method, request.params.as_ref());
-        request.options.headers = merge_headers(headers, request.options.headers);
+        self.attach_headers(&mut request);
         request.meta = self.meta(request.meta);
         request
+    }
+
+    /// Adds the headers of the session to a request that has its own metadata.
+    pub(super) fn attach_headers(&self, request: &mut OutboundRequest) {
+        let headers = self.headers(&request.method, request.params.as_ref());
+        request.options.headers = merge_headers(headers, std::mem::take(&mut request.options.headers));
     }
 
     /// Adds the session's members to the caller's `_meta`. They take precedence, except for the log level.

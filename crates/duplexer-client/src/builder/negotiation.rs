@@ -28,6 +28,8 @@ pub enum Negotiation {
     Auto,
     /// Opens the session with a handshake (`initialize`) and tries nothing else.
     Handshake,
+    /// Sends a handshake (`initialize`) first. A server that refuses it gets `server/discover`.
+    PreferHandshake,
     /// Uses this revision of the envelope era and no other.
     Pinned(PinnedVersion),
 }

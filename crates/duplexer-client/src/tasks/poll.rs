@@ -221,3 +221,26 @@ impl Drop for CancelOnDrop {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TSK-42, TSK-D21: the interval of the server, within bounds and a tenth of itself; a second without one.
+    #[test]
+    fn a_client_polls_at_the_interval_of_the_server_within_bounds() {
+        let check = |asked: Option<u64>, expected: u64| {
+            let mut task = Task::new("t", TaskStatus::Working, "", "", 1);
+            task.poll_interval_ms = asked;
+            for _ in 0..100 {
+                let millis = interval(&task).as_millis();
+                let expected = u128::from(expected);
+                assert!((expected * 9 / 10..=expected * 11 / 10).contains(&millis), "{asked:?}: {millis} ms");
+            }
+        };
+        check(None, 1000);
+        check(Some(300), 300);
+        check(Some(0), 50);
+        check(Some(u64::MAX), 60_000);
+    }
+}

@@ -135,7 +135,7 @@ async fn methods_that_the_revision_does_not_have_are_not_sent() {
     server.expect("notifications/roots/list_changed").await;
 }
 
-/// P-STDIO-4, P-CAN-5: dropping the call cancels the request at the server, and so does the timeout.
+/// P-STDIO-4, P-CAN-5, F-15: dropping the call cancels the request at the server, and so does the timeout.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_or_timed_out_call_is_cancelled() {
     let (client, mut server) =
@@ -275,6 +275,23 @@ async fn headers_mirror_the_envelope() {
     );
     assert_eq!(headers(&list.1), [version, ("Mcp-Method", "tools/list")]);
     assert_eq!(list.1.on_drop, OnDrop::CancelRemote);
+}
+
+/// F-6: a header of one call is added to its other options, and replaces none of them.
+#[tokio::test(start_paused = true)]
+async fn a_header_of_a_call_keeps_its_other_options() {
+    let mut answer = discover_result(&["2026-07-28"]);
+    answer["content"] = json!([]);
+    let (client, server) = recorded(builder(), answer).await;
+    let call = client.call_tool("x", ()).timeout(Duration::from_secs(3)).on_progress(|_| {});
+    call.header("X-Tenant", "7").header("X-Trace", "8").total_timeout(Duration::from_secs(9)).await.unwrap();
+    let sent = server.sent.lock().unwrap();
+    let (_, options) = &sent[1];
+    let own: Vec<_> = headers(options).into_iter().filter(|(name, _)| name.starts_with("X-")).collect();
+    assert_eq!(own, [("X-Tenant", "7"), ("X-Trace", "8")]);
+    let second = Duration::from_secs(1);
+    assert_eq!((options.idle_timeout, options.timeout), (Some(3 * second), Some(9 * second)));
+    assert!(options.on_progress.is_some());
 }
 
 /// CLT-04, P-LEG-19: in the handshake era headers mirror only the version, once it is negotiated. P-CAN-3: `initialize`

@@ -1,8 +1,11 @@
 //! Changes with one interface in both eras, handlers of list changes, and hooks of a session.
 
+use std::time::Duration;
+
 use duplexer_types::subscription::SubscriptionFilter;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::{ScriptedServer, builder, envelope_session, handshake_session};
 use crate::{Change, Changes, Client};
@@ -76,6 +79,29 @@ async fn a_lost_subscription_of_the_envelope_era_is_opened_again() {
     assert_eq!(next(&mut changes).await, Some(Change::Tools));
 }
 
+/// Answers `tools/list` with an empty list that is fresh for an hour.
+async fn list_nothing(server: &mut ScriptedServer) {
+    let request = server.expect("tools/list").await;
+    let page = json!({"resultType": "complete", "tools": [], "ttlMs": 3_600_000, "cacheScope": "private"});
+    server.respond(&request, page).await;
+}
+
+/// CCACHE-01: what can have changed while the stream was lost is not taken from the cache.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_opened_again_invalidates_the_cache() {
+    let (client, mut server) = envelope_session(builder()).await;
+    let (changes, id) = tokio::join!(client.changes(filter()), accept(&mut server));
+    let mut changes = changes.unwrap();
+    let (listed, ()) = tokio::join!(client.list_tools(), list_nothing(&mut server));
+    listed.unwrap();
+    client.list_tools().await.expect("the cache has it");
+    server.respond_with_error(&json!({"id": id}), -32000, None).await;
+    accept(&mut server).await;
+    assert_eq!(next(&mut changes).await, Some(Change::Tools));
+    let (listed, ()) = tokio::join!(client.list_tools(), list_nothing(&mut server));
+    listed.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_subscription_that_cannot_be_opened_again_is_lost() {
     let (client, mut server) = envelope_session(builder()).await;
@@ -89,6 +115,35 @@ async fn a_subscription_that_cannot_be_opened_again_is_lost() {
         }
     });
     assert!(lost.unwrap().is_err());
+}
+
+/// A server that accepts every stream and ends it at once is not asked indefinitely; one that keeps it for a while is.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_ends_at_once_is_lost_after_ten_attempts() {
+    let (client, mut server) = envelope_session(builder()).await;
+    let (changes, mut id) = tokio::join!(client.changes(filter()), accept(&mut server));
+    let mut changes = changes.unwrap();
+    let end = |id: &Value| json!({"id": id});
+    for _ in 0..20 {
+        sleep(Duration::from_secs(6)).await;
+        server.respond(&end(&id), json!({"resultType": "complete"})).await;
+        id = accept(&mut server).await;
+    }
+    // The last stream that lasted was the first attempt of this row.
+    for _ in 1..10 {
+        server.respond(&end(&id), json!({"resultType": "complete"})).await;
+        id = accept(&mut server).await;
+    }
+    server.respond(&end(&id), json!({"resultType": "complete"})).await;
+    // Changes that can have been missed are reported before.
+    let lost = loop {
+        if let Err(lost) = changes.next().await.unwrap() {
+            break lost;
+        }
+    };
+    assert_eq!(lost.to_string(), "the subscription was lost");
+    client.close().await.unwrap();
+    assert_eq!(server.next_message().await, None);
 }
 
 /// Answers `tools/list` with one tool.

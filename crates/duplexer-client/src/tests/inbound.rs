@@ -82,7 +82,7 @@ async fn sampling_results_are_encoded_for_the_revision() {
     assert_eq!(content, json!({"type": "text", "text": "a\nb"}));
 }
 
-/// P-SAM-1: sampling with tools requires the declared capability.
+/// P-SAM-1, F-11: sampling with tools requires the capability that is declared with the callback.
 #[tokio::test(start_paused = true)]
 async fn sampling_with_tools_needs_its_capability() {
     let mut params = sampling();
@@ -91,7 +91,7 @@ async fn sampling_with_tools_needs_its_capability() {
     assert_eq!(server.request("sampling/createMessage", params.clone()).await["code"], -32602);
 
     let tools = SamplingCapability::new().tools(JsonObject::new());
-    let capable = builder().on_sampling(model).sampling_capability(tools);
+    let capable = builder().on_sampling_with(tools, model);
     let (_client, mut server) = handshake_session(capable, "2025-11-25").await;
     assert_eq!(server.request("sampling/createMessage", params).await["model"], "m");
 }

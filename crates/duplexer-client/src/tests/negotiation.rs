@@ -362,7 +362,7 @@ fn capable() -> ClientBuilder {
         .extension_in("com.example/all", json!({"a": 1}), Window::ALWAYS)
 }
 
-/// CLT-05, P-ELI-1, EXF-02, EXF-D1: the client declares the capabilities that have callbacks, in the form of each era.
+/// CLT-05, P-ELI-1, EXF-02, EXF-D1, F-15: the client declares the capabilities that have callbacks, in the form of each era.
 #[tokio::test(start_paused = true)]
 async fn capabilities_follow_from_callbacks() {
     let (_client, _server, opening) =

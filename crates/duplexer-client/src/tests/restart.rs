@@ -40,7 +40,7 @@ fn kind(outcome: Result<String, ClientError>) -> ErrorKind {
     outcome.unwrap_err().kind()
 }
 
-/// P-STDIO-8
+/// P-STDIO-8, F-5: the session owns its process: both end with `close`.
 #[tokio::test]
 async fn a_process_that_ends_is_started_again_in_either_era() {
     for negotiation in [Negotiation::Handshake, Negotiation::Auto] {

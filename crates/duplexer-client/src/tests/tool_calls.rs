@@ -29,6 +29,7 @@ struct Add {
     b: i64,
 }
 
+/// F-4
 #[tokio::test(start_paused = true)]
 async fn arguments_are_anything_that_serializes_as_an_object() {
     let done = || json!({"resultType": "complete", "content": []});
@@ -53,6 +54,7 @@ async fn arguments_that_are_not_an_object_are_not_sent() {
     assert_eq!(server.next_message().await, None);
 }
 
+/// F-7
 #[tokio::test(start_paused = true)]
 async fn a_result_is_a_text_or_a_value_or_the_failure_of_the_tool() {
     #[derive(Debug, Deserialize, PartialEq)]
