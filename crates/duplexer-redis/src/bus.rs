@@ -84,7 +84,8 @@ impl SubscriptionBus for RedisBus {
                 .arg(millis(MAX_AGE))
                 .arg(millis(EXPIRY));
             call.arg(self.node.keys.changes_channel());
-            let id: String = self.node.connection.run(&call).await?;
+            // A change that is published twice is heard twice, which a listener must expect.
+            let id: String = self.node.patiently(|| self.node.connection.run(&call)).await?;
             self.node.counters.changes_published.increment();
             self.node.wakes.changes.notify_one();
             Ok(id.parse::<EntryId>()?.into())

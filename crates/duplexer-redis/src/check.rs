@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use duplexer_core::error::{BoxError, StoreError};
-use redis::{Client, Cmd, ConnectionAddr, Value};
+use redis::{Cmd, FromRedisValue as _, RedisError, Value};
 
+use crate::address::Address;
 use crate::connection::Connection;
 use crate::error::ConnectError;
 use crate::keys::Keys;
@@ -32,24 +33,64 @@ fn probes(keys: &Keys) -> Vec<(&'static str, &'static str, Cmd)> {
 }
 
 /// Checks the version, the rights and the eviction policy.
-pub(crate) async fn check(connection: &Connection, keys: &Keys) -> Result<(), ConnectError> {
-    let info: String = connection
+pub(crate) async fn check(
+    connection: &Connection,
+    keys: &Keys,
+    address: &Address,
+) -> Result<(), ConnectError> {
+    let info: Value = connection
         .query(redis::cmd("INFO").arg("server").arg("memory"))
         .await
-        .map_err(|error| refused(error, "INFO", "+info"))?;
-    check_version(&info)?;
-    for (name, rule, command) in probes(keys) {
-        connection.query::<Value>(&command).await.map_err(|error| refused(error, name, rule))?;
+        .map_err(|error| refused(error, "INFO", "+info", address))?;
+    for info in texts(info) {
+        check_version(&info)?;
+        check_eviction(&info);
+        if is_cluster(&info) && !matches!(address, Address::Cluster(_)) {
+            check_size(connection, address).await?;
+        }
     }
-    check_eviction(&info);
+    for (name, rule, command) in probes(keys) {
+        connection.query::<Value>(&command).await.map_err(|error| refused(error, name, rule, address))?;
+    }
     Ok(())
 }
 
-fn refused(error: StoreError, command: &'static str, rule: &'static str) -> ConnectError {
+/// Returns the texts of an answer: one, or one for each server of a cluster.
+fn texts(answer: Value) -> Vec<String> {
+    match answer {
+        Value::Map(entries) => entries.into_iter().flat_map(|(_, text)| texts(text)).collect(),
+        Value::Array(values) => values.into_iter().flat_map(texts).collect(),
+        other => String::from_redis_value(other).into_iter().collect(),
+    }
+}
+
+fn is_cluster(info: &str) -> bool {
+    [field(info, "redis_mode"), field(info, "server_mode")].contains(&Some("cluster"))
+}
+
+/// Refuses one server of a cluster of several: commands for the keys of the others would fail.
+async fn check_size(connection: &Connection, address: &Address) -> Result<(), ConnectError> {
+    let info: Result<String, _> = connection.query(redis::cmd("CLUSTER").arg("INFO")).await;
+    match info {
+        Ok(info) if field(&info, "cluster_size") == Some("1") => Ok(()),
+        _ => Err(ConnectError::Cluster { address: address.to_string() }),
+    }
+}
+
+fn refused(error: StoreError, command: &'static str, rule: &'static str, address: &Address) -> ConnectError {
     match error {
+        StoreError::Denied(cause) if needs_credentials(&cause) => {
+            ConnectError::Credentials { address: address.to_string(), cause }
+        }
         StoreError::Denied(cause) => ConnectError::Denied { command, rule, cause },
+        StoreError::Full => ConnectError::Full,
         other => ConnectError::Failed(other.into()),
     }
+}
+
+/// A store that needs a password and gets none refuses the first command, and not the connection.
+fn needs_credentials(cause: &BoxError) -> bool {
+    cause.downcast_ref::<RedisError>().is_some_and(|error| error.code() == Some("NOAUTH"))
 }
 
 fn check_version(info: &str) -> Result<(), ConnectError> {
@@ -81,19 +122,9 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Returns the address of a client, without its credentials.
-pub(crate) fn address(client: &Client) -> String {
-    match client.get_connection_info().addr() {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-            format!("{host}:{port}")
-        }
-        ConnectionAddr::Unix(path) => path.display().to_string(),
-        _ => "an unknown address".to_owned(),
-    }
-}
-
 /// Returns why no connection could be made.
-pub(crate) fn no_connection(address: String, error: redis::RedisError) -> ConnectError {
+pub(crate) fn no_connection(address: &Address, error: RedisError) -> ConnectError {
+    let address = address.to_string();
     match crate::error::store_error(error) {
         StoreError::Denied(cause) => ConnectError::Credentials { address, cause },
         StoreError::Unavailable(cause) => ConnectError::Unreachable { address, cause },
@@ -102,9 +133,9 @@ pub(crate) fn no_connection(address: String, error: redis::RedisError) -> Connec
 }
 
 /// Returns the failure of an attempt that took too long.
-pub(crate) fn too_slow(address: String, limit: Duration) -> ConnectError {
+pub(crate) fn too_slow(address: &Address, limit: Duration) -> ConnectError {
     let cause: BoxError = format!("no answer within {} s", limit.as_secs()).into();
-    ConnectError::Unreachable { address, cause }
+    ConnectError::Unreachable { address: address.to_string(), cause }
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
-//! The connection for commands: one, shared by all tasks, that reconnects by itself.
+//! The connection for commands: one, shared by all tasks, that reconnects by itself. Of a cluster it is one for each server.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, FromRedisValue, RedisResult, ScriptInvocation};
+#[cfg(feature = "cluster")]
+use redis::cluster_async::ClusterConnection;
+use redis::{Cmd, FromRedisValue, RedisResult, ScriptInvocation};
 use tokio::time::timeout;
 
+use crate::address::{Address, Cluster};
 use crate::error::store_error;
+use crate::sentinel::{Primary, Sentinels};
 use crate::stats::Counters;
 
 /// Longest pause between two attempts to connect.
@@ -17,31 +21,77 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(500);
 /// Runs commands, each within the response timeout.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    manager: ConnectionManager,
+    servers: Servers,
     response_timeout: Duration,
     counters: Arc<Counters>,
 }
 
-impl Connection {
-    pub(crate) async fn open(
-        client: &Client,
-        response_timeout: Duration,
-        counters: Arc<Counters>,
-    ) -> RedisResult<Self> {
+#[derive(Clone)]
+enum Servers {
+    One(ConnectionManager),
+    #[cfg(feature = "cluster")]
+    Cluster(ClusterConnection),
+    Primary(Box<Primary>),
+}
+
+impl Servers {
+    async fn open(address: &Address, limit: Duration) -> RedisResult<Self> {
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(response_timeout))
-            .set_connection_timeout(Some(response_timeout))
+            .set_response_timeout(Some(limit))
+            .set_connection_timeout(Some(limit))
             .set_min_delay(Duration::from_millis(50))
             .set_max_delay(MAX_RECONNECT_DELAY)
             .set_number_of_retries(2);
-        let manager = client.get_connection_manager_with_config(config).await?;
-        Ok(Self { manager, response_timeout, counters })
+        match address {
+            Address::Server(client) => {
+                Ok(Self::One(client.get_connection_manager_with_config(config).await?))
+            }
+            Address::Cluster(cluster) => Self::open_cluster(cluster, limit).await,
+            Address::Sentinel { sentinels, name, primary } => {
+                let sentinels = Sentinels::new(sentinels.clone(), name.clone(), primary.clone());
+                Ok(Self::Primary(Box::new(Primary::open(sentinels, config).await?)))
+            }
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    async fn open_cluster(cluster: &Cluster, limit: Duration) -> RedisResult<Self> {
+        let nodes = cluster.clients.iter().map(|client| client.get_connection_info().clone());
+        let builder = redis::cluster::ClusterClientBuilder::new(nodes)
+            .connection_timeout(limit)
+            .response_timeout(limit)
+            .retries(2);
+        // Certificates turn TLS on, whatever the URL says.
+        #[cfg(feature = "rustls")]
+        let builder = if cluster.uses_tls() { builder.certs(cluster.tls.certificates()) } else { builder };
+        Ok(Self::Cluster(builder.build()?.get_async_connection().await?))
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    #[expect(clippy::unused_async, reason = "connects with the feature `cluster`")]
+    async fn open_cluster(_: &Cluster, _: Duration) -> RedisResult<Self> {
+        Err((redis::ErrorKind::InvalidClientConfig, "the feature `cluster` is not enabled").into())
+    }
+}
+
+impl Connection {
+    pub(crate) async fn open(
+        address: &Address,
+        response_timeout: Duration,
+        counters: Arc<Counters>,
+    ) -> RedisResult<Self> {
+        let servers = Servers::open(address, response_timeout).await?;
+        Ok(Self { servers, response_timeout, counters })
     }
 
     /// Runs one command.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let mut manager = self.manager.clone();
-        self.within(command.query_async(&mut manager)).await
+        match &self.servers {
+            Servers::One(manager) => self.within(command.query_async(&mut manager.clone())).await,
+            #[cfg(feature = "cluster")]
+            Servers::Cluster(cluster) => self.within(command.query_async(&mut cluster.clone())).await,
+            Servers::Primary(primary) => self.within(command.query_async(&mut primary.manager())).await,
+        }
     }
 
     /// Runs a script by its digest, and by its text where the store does not know it.
@@ -49,8 +99,12 @@ impl Connection {
         &self,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, StoreError> {
-        let mut manager = self.manager.clone();
-        self.within(script.invoke_async(&mut manager)).await
+        match &self.servers {
+            Servers::One(manager) => self.within(script.invoke_async(&mut manager.clone())).await,
+            #[cfg(feature = "cluster")]
+            Servers::Cluster(cluster) => self.within(script.invoke_async(&mut cluster.clone())).await,
+            Servers::Primary(primary) => self.within(script.invoke_async(&mut primary.manager())).await,
+        }
     }
 
     async fn within<T>(&self, exchange: impl Future<Output = RedisResult<T>>) -> Result<T, StoreError> {
@@ -61,6 +115,9 @@ impl Connection {
         };
         if outcome.is_err() {
             self.counters.failures.increment();
+        }
+        if let (Err(StoreError::Unavailable(_)), Servers::Primary(primary)) = (&outcome, &self.servers) {
+            primary.refresh().await;
         }
         outcome
     }

@@ -1,5 +1,7 @@
 //! Why the store cannot be used at start, and what a failed command means later.
 
+use std::path::PathBuf;
+
 use duplexer_core::error::{BoxError, StoreError};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
@@ -9,12 +11,40 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 pub enum ConnectError {
     /// The URL cannot be used.
     #[error(
-        "the URL of the store is not valid: {0}; it has the form redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss://... or unix:///PATH"
+        "the URL of the store is not valid: {0}; it has the form redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss://..., unix:///PATH, redis://HOST,HOST for a cluster, or redis-sentinel://HOST,HOST/NAME"
     )]
     Url(String),
     /// A `rediss://` URL needs a feature that is not enabled.
     #[error("a `rediss://` URL needs the feature `rustls` of duplexer-redis")]
     NoTls,
+    /// Several hosts need a feature that is not enabled.
+    #[error("several hosts are a cluster, which needs the feature `cluster` of duplexer-redis")]
+    NoCluster,
+    /// The URL names one server of a cluster.
+    #[error(
+        "the store at {address} is a server of a cluster: name several of its hosts in the URL, separated by commas"
+    )]
+    Cluster {
+        /// The address, without credentials.
+        address: String,
+    },
+    /// The file with the password cannot be read.
+    #[error("the file '{}' with the password of the store cannot be read", .path.display())]
+    PasswordFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The variable with the password is not set.
+    #[error("the environment variable `{0}` with the password of the store is not set")]
+    PasswordVariable(String),
+    /// A setting has a value that cannot work.
+    #[error("`{0}` must be longer than zero")]
+    Zero(&'static str),
+    /// The secrets that seal what is stored cannot be used.
+    #[error("the ring of secrets for `seal` cannot be used: {0}; each secret has at least 32 random bytes")]
+    Seal(&'static str),
     /// The namespace cannot be used.
     #[error("the namespace `{0}` is not valid: it has 1 to 64 letters, digits, `-`, `_` and `.`")]
     Namespace(String),
@@ -28,7 +58,9 @@ pub enum ConnectError {
         cause: BoxError,
     },
     /// The store rejects the credentials.
-    #[error("the store at {address} rejects the user name or the password: set them in the URL")]
+    #[error(
+        "the store at {address} rejects the user name or the password: set them in the URL, or the password with `password_file` or `password_env`"
+    )]
     Credentials {
         /// The address, without credentials.
         address: String,
@@ -55,6 +87,9 @@ pub enum ConnectError {
         /// Its version.
         version: String,
     },
+    /// The store has no memory left for what this node writes at start.
+    #[error("the store is full: raise its `maxmemory`, or give it a Redis or Valkey of its own")]
+    Full,
     /// The store failed in another way.
     #[error("the store cannot be used")]
     Failed(#[source] BoxError),

@@ -7,8 +7,8 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Numbering, Page, StoredEvent,
-    StreamId, StreamKey, StreamReader, Takeover, Wake,
+    Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Numbering, Page, SessionDigest,
+    StoredEvent, StreamId, StreamKey, StreamReader, Takeover, Wake,
 };
 use redis::Value;
 
@@ -60,7 +60,7 @@ impl EventStore for Events {
             let Some(answer) = self.0.connection.run::<Option<Vec<Value>>>(&call).await? else {
                 return Ok(None);
             };
-            let page = read_page(answer, after)?;
+            let page = self.read_page(stream, answer, after)?;
             if page.first > after + 1 {
                 self.0.counters.events_gaps.increment();
             }
@@ -126,7 +126,7 @@ impl EventStore for Events {
             let keys = self.0.keys.session(&stream.session);
             let mut call = scripts::CONCLUDE.key(keys.stream(stream.stream));
             call.key(keys.events(stream.stream)).key(keys.in_flight());
-            call.arg(writer.to_string()).arg(encode(EventKind::Final, last));
+            call.arg(writer.to_string()).arg(self.encode(stream, None, EventKind::Final, last)?);
             call.arg(millis(self.0.settings.unread_stream));
             let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
             Ok(match outcome.as_str() {
@@ -167,14 +167,14 @@ impl Events {
         let mut call = scripts::APPEND.key(keys.stream(stream.stream));
         call.key(keys.events(stream.stream)).key(keys.in_flight()).key(keys.streams()).key(keys.deleted());
         call.arg(batch.writer.to_string());
-        let position = match batch.numbering {
+        let (first, position) = match batch.numbering {
             Numbering::From(first) => {
                 call.arg(first).arg("");
-                None
+                (Some(first), None)
             }
             Numbering::Next { token, position } => {
                 call.arg("").arg(format!("{token:032x}"));
-                position
+                (None, position)
             }
             other => return Err(StoreError::Failed(format!("unknown numbering {other:?}").into())),
         };
@@ -185,52 +185,80 @@ impl Events {
         call.arg(stream.stream.to_string());
         call.arg(batch.request.map(value::json).transpose()?.unwrap_or_default()).arg(keys.base());
         call.arg(position.map(|position| position.to_string()).unwrap_or_default());
-        for event in batch.events {
-            call.arg(encode(event.kind, &event.data));
+        for (index, event) in (0..).zip(batch.events) {
+            let number = first.map(|first| first + index);
+            call.arg(self.encode(stream, number, event.kind, &event.data)?);
         }
         Ok(call)
     }
-}
 
-/// Returns an event as it is stored: the letter of its kind, and the message.
-fn encode(kind: EventKind, data: &[u8]) -> Vec<u8> {
-    let letter = match kind {
-        EventKind::Request => b'r',
-        EventKind::Final => b'f',
-        _ => b'n',
-    };
-    let mut event = Vec::with_capacity(data.len() + 1);
-    event.push(letter);
-    event.extend_from_slice(data);
-    event
-}
-
-fn decode(event: Vec<u8>) -> Result<StoredEvent, StoreError> {
-    let mut data = Bytes::from(event);
-    let kind = match data.first() {
-        Some(b'n') => EventKind::Notification,
-        Some(b'r') => EventKind::Request,
-        Some(b'f') => EventKind::Final,
-        _ => return Err(unreadable("an event has an unknown kind")),
-    };
-    Ok(StoredEvent::new(data.split_off(1), kind))
-}
-
-fn read_page(answer: Vec<Value>, after: u64) -> Result<Page, StoreError> {
-    let mut values = answer.into_iter();
-    let mut page = Page::empty(after);
-    page.first = value::next(&mut values)?;
-    page.ended = value::next(&mut values)?;
-    page.writer = next_run(&mut values)?;
-    let request: String = value::next(&mut values)?;
-    if !request.is_empty() {
-        page.request = Some(serde_json::from_str(&request).map_err(unreadable)?);
+    /// Returns an event as it is stored: the letter of its kind, and the message. The store gives some events their number.
+    fn encode(
+        &self,
+        stream: &StreamKey,
+        number: Option<u64>,
+        kind: EventKind,
+        data: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
+        let letter = match kind {
+            EventKind::Request => b'r',
+            EventKind::Final => b'f',
+            _ => b'n',
+        };
+        let mut event = Vec::with_capacity(data.len() + 1);
+        event.push(letter);
+        match &self.0.seal {
+            None => event.extend_from_slice(data),
+            Some(seal) => {
+                let scope = SessionDigest::of(&stream.session).to_string();
+                event.extend(seal.seal(&scope, &context(stream, number, letter), data)?);
+            }
+        }
+        Ok(event)
     }
-    let (run, number) = (next_run(&mut values)?, value::next(&mut values)?);
-    page.reader = run.map(|run| StreamReader { run, number });
-    let events: Vec<Vec<u8>> = value::next(&mut values)?;
-    page.events = events.into_iter().map(decode).collect::<Result<_, _>>()?;
-    Ok(page)
+
+    fn decode(&self, stream: &StreamKey, number: u64, event: Vec<u8>) -> Result<StoredEvent, StoreError> {
+        let mut data = Bytes::from(event);
+        let letter = data.first().copied().unwrap_or_default();
+        let kind = match letter {
+            b'n' => EventKind::Notification,
+            b'r' => EventKind::Request,
+            b'f' => EventKind::Final,
+            _ => return Err(unreadable("an event has an unknown kind")),
+        };
+        let mut data = data.split_off(1);
+        if let Some(seal) = &self.0.seal {
+            let scope = SessionDigest::of(&stream.session).to_string();
+            let open = |number| seal.open(&scope, &context(stream, number, letter), &data);
+            data = open(Some(number)).or_else(|_| open(None))?.into();
+        }
+        Ok(StoredEvent::new(data, kind))
+    }
+
+    fn read_page(&self, stream: &StreamKey, answer: Vec<Value>, after: u64) -> Result<Page, StoreError> {
+        let mut values = answer.into_iter();
+        let mut page = Page::empty(after);
+        page.first = value::next(&mut values)?;
+        page.ended = value::next(&mut values)?;
+        page.writer = next_run(&mut values)?;
+        let request: String = value::next(&mut values)?;
+        if !request.is_empty() {
+            page.request = Some(serde_json::from_str(&request).map_err(unreadable)?);
+        }
+        let (run, number) = (next_run(&mut values)?, value::next(&mut values)?);
+        page.reader = run.map(|run| StreamReader { run, number });
+        let events: Vec<Vec<u8>> = value::next(&mut values)?;
+        let numbered = (page.first..).zip(events);
+        page.events =
+            numbered.map(|(number, event)| self.decode(stream, number, event)).collect::<Result<_, _>>()?;
+        Ok(page)
+    }
+}
+
+/// Returns what an event is sealed for, within its session.
+fn context(stream: &StreamKey, number: Option<u64>, letter: u8) -> String {
+    let number = number.map(|number| number.to_string()).unwrap_or_default();
+    format!("{}:{number}:{}", stream.stream, char::from(letter))
 }
 
 /// Takes a run, which is empty where there is none.

@@ -52,6 +52,11 @@ impl Keys {
         self.tagged("bus", "b")
     }
 
+    /// Keys of all tasks, in the order of the scripts.
+    pub(crate) fn tasks(&self) -> [String; 10] {
+        ["d", "m", "o", "l", "r", "u", "x", "e", "w", "b"].map(|suffix| self.tagged("t", suffix))
+    }
+
     #[cfg(feature = "auth")]
     pub(crate) fn record(&self, kind: &str, id: &str) -> String {
         format!("{}{{o:{kind}:{id}}}", self.prefix)

@@ -9,7 +9,7 @@ use duplexer_core::run::RunId;
 use duplexer_http::Health;
 use redis::Value;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
 use crate::link::Link;
 
@@ -17,8 +17,8 @@ use crate::link::Link;
 #[derive(Debug)]
 pub(crate) struct Lease {
     run: watch::Sender<RunId>,
-    /// Name of the node, for people who look into the store.
-    node: String,
+    /// Name of the node and version, for people who look into the store.
+    value: String,
     length: Duration,
     start: Instant,
     /// When the lease was last renewed, in milliseconds after `start`.
@@ -26,9 +26,10 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(node: String, length: Duration) -> Self {
+    pub(crate) fn new(node: &str, length: Duration) -> Self {
         let run = watch::Sender::new(RunId::random());
-        Self { run, node, length, start: Instant::now(), renewed: AtomicU64::new(0) }
+        let value = format!("{node} {}", env!("CARGO_PKG_VERSION"));
+        Self { run, value, length, start: Instant::now(), renewed: AtomicU64::new(0) }
     }
 
     pub(crate) fn run(&self) -> RunId {
@@ -45,7 +46,7 @@ impl Lease {
             self.start.elapsed().saturating_sub(Duration::from_millis(self.renewed.load(Ordering::Relaxed)));
         if age >= self.length {
             Health::Disconnected
-        } else if age > self.length / 2 {
+        } else if age > self.length * 3 / 4 {
             Health::Degraded
         } else {
             Health::Healthy
@@ -60,7 +61,11 @@ impl Lease {
 
 /// Takes the lease of the current run.
 pub(crate) async fn take(link: &Link) -> Result<(), StoreError> {
-    set(link, "NX").await?;
+    let lease = &link.lease;
+    let mut command = redis::cmd("SET");
+    command.arg(link.keys.lease(lease.run())).arg(&lease.value).arg("NX");
+    command.arg("PX").arg(crate::value::millis(lease.length));
+    link.connection.query::<Value>(&command).await?;
     link.counters.runs.increment();
     link.lease.renewed();
     Ok(())
@@ -69,22 +74,42 @@ pub(crate) async fn take(link: &Link) -> Result<(), StoreError> {
 /// Renews the lease, for ever. A lease that was lost is replaced by that of another run.
 pub(crate) async fn renew(link: Arc<Link>) {
     let interval = link.lease.length / 4;
+    let mut state = RunState::Begun;
     loop {
-        sleep(interval).await;
-        match set(&link, "XX").await {
-            Ok(true) => link.lease.renewed(),
-            Ok(false) => match begin_run(&link).await {
-                Ok(()) => tracing::warn!("the lease of this node was lost; it goes on as another run"),
-                Err(error) => tracing::debug!(%error, "no new run"),
-            },
+        let _ = timeout(interval, link.wakes.lease.notified()).await;
+        match extend(&link).await {
+            Ok(true) => {
+                state = RunState::Begun;
+                link.lease.renewed();
+            }
+            Ok(false) => state = begin_run(&link, state).await,
             Err(error) => tracing::debug!(%error, "the lease was not renewed"),
         }
     }
 }
 
-async fn begin_run(link: &Link) -> Result<(), StoreError> {
-    link.lease.run.send_replace(RunId::random());
-    take(link).await
+/// Whether the store has had the lease of the current run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RunState {
+    /// Not confirmed. Requests may already have been admitted under the name of the run, so it stays the same.
+    Beginning,
+    Begun,
+}
+
+async fn begin_run(link: &Link, state: RunState) -> RunState {
+    if state == RunState::Begun {
+        link.lease.run.send_replace(RunId::random());
+    }
+    match take(link).await {
+        Ok(()) => {
+            tracing::warn!("the lease of this node was lost; it goes on as another run");
+            RunState::Begun
+        }
+        Err(error) => {
+            tracing::debug!(%error, "no new run");
+            RunState::Beginning
+        }
+    }
 }
 
 /// Ends the lease of this node.
@@ -95,11 +120,9 @@ pub(crate) async fn end(link: &Link) -> Result<(), StoreError> {
     link.connection.query(&command).await
 }
 
-/// Writes the lease. Returns whether the condition (`NX`, `XX`) allowed it.
-async fn set(link: &Link, condition: &str) -> Result<bool, StoreError> {
-    let lease = &link.lease;
-    let mut command = redis::cmd("SET");
-    command.arg(link.keys.lease(lease.run())).arg(&lease.node).arg(condition);
-    command.arg("PX").arg(crate::value::millis(lease.length));
-    Ok(!matches!(link.connection.query::<Value>(&command).await?, Value::Nil))
+/// Extends the lease, also in a store that is out of memory. Returns whether there is one.
+async fn extend(link: &Link) -> Result<bool, StoreError> {
+    let mut command = redis::cmd("PEXPIRE");
+    command.arg(link.keys.lease(link.lease.run())).arg(crate::value::millis(link.lease.length));
+    link.connection.query(&command).await
 }

@@ -5,8 +5,10 @@
 //! publish/subscribe save time, and one that is lost costs no data. Requests of the envelope era do not use the store,
 //! unless they publish changes or listen for them.
 
+mod address;
 mod bus;
 mod check;
+mod connect;
 mod connection;
 mod entry_id;
 mod error;
@@ -18,15 +20,22 @@ mod nodes;
 #[cfg(feature = "auth")]
 mod records;
 mod scripts;
+mod seal;
+mod sentinel;
 mod sessions;
 mod shared;
 mod stats;
+mod tasks;
+#[cfg(feature = "rustls")]
+mod tls;
 mod value;
 mod wakes;
 
 pub use bus::RedisBus;
+pub use connect::Connect;
 pub use error::ConnectError;
 #[cfg(feature = "auth")]
 pub use records::RedisRecords;
-pub use shared::{Connect, Shared};
+pub use shared::Shared;
 pub use stats::Stats;
+pub use tasks::RedisTasks;

@@ -8,15 +8,21 @@ use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_http::EventLimits;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 
 use crate::connection::Connection;
 use crate::keys::Keys;
 use crate::lease::Lease;
+use crate::seal::Seal;
 use crate::stats::Counters;
 use crate::wakes::Wakes;
 
 /// Maximum number of tasks of a node. Beyond it wake-ups of other nodes are dropped: their readers look at intervals.
 const MAX_TASKS: usize = 1024;
+
+/// Pauses between the attempts of one operation, at least and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Bounds and times of what is stored.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) poll: Duration,
     /// Expiry of a lease.
     pub(crate) lease: Duration,
+    /// How long an operation is repeated while the store is unavailable.
+    pub(crate) patience: Duration,
     /// Number of changes in the log.
     pub(crate) change_log: usize,
     pub(crate) events: EventLimits,
@@ -47,6 +55,7 @@ impl Default for Settings {
             read_stream: Duration::from_secs(60),
             poll: Duration::from_secs(1),
             lease: Duration::from_secs(10),
+            patience: Duration::from_secs(5),
             change_log: 100_000,
             events: EventLimits::default(),
         }
@@ -61,9 +70,43 @@ pub(crate) struct Link {
     pub(crate) counters: Arc<Counters>,
     pub(crate) wakes: Wakes,
     pub(crate) lease: Lease,
+    /// Encrypts what is stored, if the author has set secrets.
+    pub(crate) seal: Option<Seal>,
 }
 
 impl Link {
+    /// Runs an operation that can be repeated, and repeats it while the store is unavailable and the patience lasts.
+    pub(crate) async fn patiently<T, F>(&self, operation: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            match operation().await {
+                Err(StoreError::Unavailable(_)) if start.elapsed() + pause < self.settings.patience => {}
+                outcome => return outcome,
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Returns what is stored for a content, at its place: a scope and a context within it.
+    pub(crate) fn sealed(&self, scope: &str, context: &str, plain: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+        match &self.seal {
+            Some(seal) => seal.seal(scope, context, &plain),
+            None => Ok(plain),
+        }
+    }
+
+    /// Returns the content of what is stored at a place.
+    pub(crate) fn opened(&self, scope: &str, context: &str, stored: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+        match &self.seal {
+            Some(seal) => seal.open(scope, context, &stored),
+            None => Ok(stored),
+        }
+    }
+
     /// Returns whether a run has a lease.
     pub(crate) async fn is_alive(&self, run: RunId) -> Result<bool, StoreError> {
         if run == self.lease.run() {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::StoreError;
+use duplexer_core::error::{Chain, StoreError};
 use duplexer_core::run::RunId;
 use duplexer_http::{Health, NodeListener, NodeMessage, Nodes, Sent, SessionDigest};
 use duplexer_types::jsonrpc::RequestId;
@@ -22,6 +22,8 @@ const MAX_MESSAGES: usize = 10_000;
 const MAX_BYTES: usize = 16 << 20;
 /// Messages read at once.
 const PAGE: usize = 256;
+/// What is sealed.
+const MESSAGE: &str = "message";
 /// Expiry of an inbox in multiples of the lease.
 const INBOX_LEASES: u32 = 6;
 
@@ -48,7 +50,8 @@ impl Nodes for RedisNodes {
             let keys = &self.node.keys;
             let mut call = scripts::SEND.key(keys.lease(to));
             call.key(keys.inbox(to)).key(keys.inbox_bytes(to));
-            call.arg(value::json(&WireMessage::new(message)?)?).arg(MAX_MESSAGES).arg(MAX_BYTES);
+            let text = value::json(&WireMessage::new(message)?)?.into_bytes();
+            call.arg(self.node.sealed(&scope(to), MESSAGE, text)?).arg(MAX_MESSAGES).arg(MAX_BYTES);
             call.arg(millis(self.node.settings.lease * INBOX_LEASES)).arg(keys.run_channel(to));
             let outcome: String = self.node.connection.run(&call).await?;
             self.node.counters.messages_sent.increment();
@@ -126,10 +129,10 @@ impl Reader {
         let page: StreamRangeReply = link.connection.query(&command).await?;
         let mut bytes = 0;
         for entry in &page.ids {
-            let text: String = entry.get("m").unwrap_or_default();
-            bytes += text.len();
+            let stored: Vec<u8> = entry.get("m").unwrap_or_default();
+            bytes += stored.len();
             self.last = entry.id.parse()?;
-            deliver(link, listener, &text);
+            deliver(link, listener, run, stored);
         }
         if !page.ids.is_empty() {
             let mut call = scripts::TAKEN.key(inbox);
@@ -140,14 +143,25 @@ impl Reader {
     }
 }
 
-fn deliver(link: &Link, listener: &dyn NodeListener, text: &str) {
-    match serde_json::from_str::<WireMessage>(text) {
+fn deliver(link: &Link, listener: &dyn NodeListener, run: RunId, stored: Vec<u8>) {
+    let read = || {
+        let text = link.opened(&scope(run), MESSAGE, stored)?;
+        serde_json::from_slice::<WireMessage>(&text).map_err(value::unreadable)
+    };
+    match read() {
         Ok(message) => {
             link.counters.messages_received.increment();
             listener.receive(message.read());
         }
-        Err(error) => tracing::warn!(%error, "a message of another node cannot be read"),
+        Err(error) => {
+            tracing::warn!(error = %Chain(&error), "a message of another node cannot be read");
+        }
     }
+}
+
+/// Returns what the messages to a run are sealed for.
+fn scope(run: RunId) -> String {
+    format!("inbox {run}")
 }
 
 /// A message as it is stored.

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::keys::{LAYOUT, SessionKeys};
 use crate::link::Node;
 use crate::scripts;
-use crate::value::{self, millis, unreadable};
+use crate::value::{self, later_layout, millis, unreadable};
 
 /// Prefix of the fields that hold one subscription each, so that nodes change them without losing another's.
 const SUBSCRIPTION: &str = "s:";
@@ -34,7 +34,8 @@ impl SessionStore for Sessions {
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
             let keys = self.0.keys.session(id);
-            let fields = fields(record)?;
+            let fields = fields(record)?.into_iter().map(|field| self.stored(id, field));
+            let fields = fields.collect::<Result<Vec<_>, _>>()?;
             let mut call = scripts::CREATE.key(keys.record());
             call.key(keys.deleted()).arg(self.expiry()).arg(digest(&fields)?);
             for (field, value) in &fields {
@@ -68,7 +69,7 @@ impl SessionStore for Sessions {
             let mut call = scripts::UPDATE.key(self.0.keys.session(id).record());
             call.arg(LAYOUT).arg(self.expiry());
             for change in changes {
-                let (field, value) = assignment(change)?;
+                let (field, value) = self.stored(id, assignment(change)?)?;
                 call.arg(field).arg(value);
             }
             let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
@@ -141,7 +142,8 @@ impl Sessions {
             "too_many" => return Ok(Admitted::TooMany),
             "current" => Admitted::Current,
             "record" => {
-                let (record, revision) = read_record(value::next(&mut rest)?, admission.principal)?;
+                let fields = self.readable(id, value::next(&mut rest)?)?;
+                let (record, revision) = read_record(fields, admission.principal)?;
                 Admitted::Record(Box::new(record), revision)
             }
             _ => return Err(later_layout(&value::next::<String>(&mut rest)?)),
@@ -174,7 +176,7 @@ impl Sessions {
                 call.arg("").arg("").arg(0).arg("").arg("");
             }
         }
-        call.arg(self.0.settings.events.session_streams).arg(keys.base());
+        call.arg(self.0.settings.events.session_streams).arg(keys.base()).arg(seconds());
         Ok(call)
     }
 
@@ -206,6 +208,53 @@ impl Sessions {
     fn expiry(&self) -> u64 {
         millis(self.0.settings.session_expiry)
     }
+
+    /// Returns a field as it is stored. Scripts compare layout, revision and principal, so these are not sealed.
+    ///
+    /// The name of a sealed subscription is a digest of its URI and of the id of the session, which the store does not know.
+    fn stored(&self, id: &str, (field, value): (String, String)) -> Result<(String, Vec<u8>), StoreError> {
+        let Some(seal) = self.0.seal.as_ref().filter(|_| is_sealed(&field)) else {
+            return Ok((field, value.into_bytes()));
+        };
+        let scope = SessionDigest::of(id).to_string();
+        let Some(uri) = field.strip_prefix(SUBSCRIPTION) else {
+            let sealed = seal.seal(&scope, &field, value.as_bytes())?;
+            return Ok((field, sealed));
+        };
+        let name = format!("{SUBSCRIPTION}{}", SessionDigest::of(&format!("{id} {uri}")));
+        // An empty value removes the field.
+        let sealed = if value.is_empty() { Vec::new() } else { seal.seal(&scope, &name, uri.as_bytes())? };
+        Ok((name, sealed))
+    }
+
+    /// Returns fields as they were before they were stored.
+    fn readable(
+        &self,
+        id: &str,
+        fields: HashMap<String, Vec<u8>>,
+    ) -> Result<HashMap<String, String>, StoreError> {
+        let scope = SessionDigest::of(id).to_string();
+        let read = |(field, value): (String, Vec<u8>)| {
+            let Some(seal) = self.0.seal.as_ref().filter(|_| is_sealed(&field)) else {
+                // A field of a later version can be anything.
+                return Ok((field, String::from_utf8_lossy(&value).into_owned()));
+            };
+            let value = String::from_utf8(seal.open(&scope, &field, &value)?).map_err(unreadable)?;
+            let is_subscription = field.starts_with(SUBSCRIPTION);
+            Ok(if is_subscription { (format!("{SUBSCRIPTION}{value}"), value) } else { (field, value) })
+        };
+        fields.into_iter().map(read).collect()
+    }
+}
+
+/// Returns whether a field is sealed, if anything is.
+fn is_sealed(field: &str) -> bool {
+    matches!(field, "ver" | "level" | "init" | "ready") || field.starts_with(SUBSCRIPTION)
+}
+
+/// Returns the time of this node, in seconds.
+fn seconds() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// Returns the fields of a record. The principal is stored as a digest.
@@ -290,8 +339,4 @@ fn read_placement(text: &str) -> Result<Placement, StoreError> {
         digits => Some(StreamId(u128::from_str_radix(digits, 16).map_err(unreadable)?)),
     };
     Ok(Placement { run, stream })
-}
-
-fn later_layout(layout: &str) -> StoreError {
-    unreadable(format!("the record has layout `{layout}`, and this version reads layout `{LAYOUT}`"))
 }

@@ -8,6 +8,8 @@ use duplexer_server::subscriptions::Position;
 use redis::{FromRedisValue, Value};
 use serde::Serialize;
 
+use crate::keys::LAYOUT;
+
 /// Returns a duration in milliseconds, the unit of the store. At least one, because zero deletes.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1)
@@ -35,6 +37,11 @@ pub(crate) fn next<T: FromRedisValue>(values: &mut std::vec::IntoIter<Value>) ->
 
 pub(crate) fn unreadable(reason: impl Into<BoxError>) -> StoreError {
     StoreError::Unreadable(reason.into())
+}
+
+/// Returns the error of a record that a later version has written.
+pub(crate) fn later_layout(layout: &str) -> StoreError {
+    unreadable(format!("the record has layout `{layout}`, and this version reads layout `{LAYOUT}`"))
 }
 
 /// Reads a run. Empty text is none.

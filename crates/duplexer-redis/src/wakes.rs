@@ -10,6 +10,7 @@ use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::address::Address;
 use crate::link::Link;
 
 /// Interval of checking that the connection for wake-ups still works.
@@ -28,6 +29,8 @@ pub(crate) struct Wakes {
     streams: Mutex<Streams>,
     pub(crate) inbox: Notify,
     pub(crate) changes: Notify,
+    /// Notified after a reconnection: the store can have lost the lease.
+    pub(crate) lease: Notify,
 }
 
 /// Streams that tasks wait for, by name.
@@ -70,6 +73,7 @@ impl Wakes {
         }
         self.inbox.notify_one();
         self.changes.notify_one();
+        self.lease.notify_one();
     }
 
     fn streams(&self) -> MutexGuard<'_, Streams> {
@@ -78,9 +82,12 @@ impl Wakes {
 }
 
 /// Listens for wake-ups of other nodes, for ever. A lost connection is opened again.
-pub(crate) async fn listen(link: Arc<Link>, client: Client) {
-    loop {
-        let lost = listen_once(&link, &client).await;
+pub(crate) async fn listen(link: Arc<Link>, address: Address) {
+    for attempt in 0.. {
+        let lost = match timeout(TIMEOUT, address.client(attempt)).await {
+            Ok(Ok(client)) => listen_once(&link, &client).await,
+            _ => "the store cannot be found",
+        };
         tracing::debug!(reason = lost, "the connection for wake-ups is opened again");
         sleep(RECONNECT_DELAY).await;
     }

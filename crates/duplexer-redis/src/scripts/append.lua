@@ -54,13 +54,15 @@ if count > max_count or bytes > max_bytes then
   end
   if evicted > 0 then redis.call('LTRIM', KEYS[2], evicted, -1) end
 end
-redis.call('RPUSH', KEYS[2], unpack(ARGV, EVENTS))
 seq = seq + added
-local expiry, fields = ARGV[8], {'seq', seq, 'first', first, 'bytes', bytes}
+local expiry, fields, listed = ARGV[8], {'seq', seq, 'first', first, 'bytes', bytes}, #ARGV
 if string.sub(ARGV[#ARGV], 1, 1) == 'f' then
-  fields[7], fields[8], expiry = 'end', '1', ARGV[9]
+  -- The last event is a field of the stream: most streams have no other, and then no list.
+  fields[7], fields[8], fields[9], fields[10] = 'end', '1', 'last', ARGV[#ARGV]
+  expiry, listed = ARGV[9], #ARGV - 1
   redis.call('HDEL', KEYS[3], state[7])
 end
+if listed >= EVENTS then redis.call('RPUSH', KEYS[2], unpack(ARGV, EVENTS, listed)) end
 if not from then
   local tokens = ARGV[3] .. '=' .. string.format('%d', seq) .. ' ' .. (state[8] or '')
   -- About twenty of the newest tokens: more batches than nodes repeat at the same time.
@@ -69,7 +71,7 @@ if not from then
 end
 redis.call('HSET', KEYS[1], unpack(fields))
 redis.call('PEXPIRE', KEYS[1], expiry)
-redis.call('PEXPIRE', KEYS[2], expiry)
+if listed == #ARGV or seq > first then redis.call('PEXPIRE', KEYS[2], expiry) end
 if math.floor(bytes / 16384) > math.floor(before / 16384) then
   -- The session may exceed its limit: its oldest streams that have ended are deleted.
   local streams, total = redis.call('ZRANGE', KEYS[4], 0, -1), 0
