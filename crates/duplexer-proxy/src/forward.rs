@@ -1,0 +1,202 @@
+//! The middleware that passes every message of a client on. Where both sides use the same revision, it passes text.
+
+use std::sync::Arc;
+
+use duplexer_core::dispatch::{BoxFuture, CallOptions, Message, OutboundRequest};
+use duplexer_core::error::McpError;
+use duplexer_core::transport::BackChannel;
+use duplexer_server::driver::negotiate;
+use duplexer_server::middleware::{Middleware, Next};
+use duplexer_server::{ClientProfile, Context, Outcome};
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::lifecycle::{InitializeParams, InitializeResult};
+use duplexer_types::logging::LoggingLevel;
+use duplexer_types::meta::key;
+use duplexer_types::methods::{Direction, Kind, Method};
+use duplexer_types::version::Era;
+
+use crate::bridge::{envelope_server, handshake_server, listen};
+use crate::failure;
+use crate::link::Link;
+use crate::messages::{Call, Text};
+use crate::pool::Pool;
+use crate::progress::ProgressRoute;
+use crate::translate::{method_of, one_line, params_of, result_for_handshake};
+use crate::upstream::Upstream;
+
+/// Passes the messages of clients to their sessions with the server.
+pub(crate) struct Forward(Arc<Pool>);
+
+impl Forward {
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
+        Self(pool)
+    }
+}
+
+impl Middleware for Forward {
+    fn handle(
+        &self,
+        cx: Context,
+        message: Message,
+        next: Next,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        let pool = Arc::clone(&self.0);
+        if cx.request_id().is_none() {
+            return Box::pin(async move {
+                notify(&pool, &cx, &message).await;
+                Ok(Outcome::empty())
+            });
+        }
+        match message.known().filter(|_| cx.protocol_version().era() == Era::Handshake) {
+            Some(Method::Initialize) if cx.connection().agreed().is_none() => {
+                Box::pin(async move { initialize(&pool, &cx).await })
+            }
+            // The kernel answers: the connection to this process is what a client tests with it.
+            Some(Method::Initialize | Method::Ping) => next.run(cx, message),
+            _ => Box::pin(async move { request(&pool, &cx, &message).await }),
+        }
+    }
+}
+
+/// Opens the session of a client, and answers with the result that opened it.
+async fn initialize(pool: &Arc<Pool>, cx: &Context) -> Result<Outcome, McpError> {
+    let params: InitializeParams = cx.params()?;
+    let version = negotiate(&params.protocol_version);
+    let profile = ClientProfile::new(Some(params.client_info), Some(params.capabilities));
+    let link = pool.for_handshake(profile, version);
+    let upstream = link.upstream().await?;
+    let client = &upstream.client;
+    link.connections().add(cx.connection());
+    pool.attach(cx.connection(), &link);
+    match client.era() {
+        Era::Handshake => Ok(Outcome::raw(one_line(client.opening_result().into()))),
+        Era::Envelope => {
+            link.streams.follow_lists(&link);
+            let capabilities = envelope_server::capabilities(client.server_capabilities());
+            let info = client
+                .server_info()
+                .cloned()
+                .unwrap_or_else(|| duplexer_types::lifecycle::Implementation::new("unknown", "unknown"));
+            let mut result = InitializeResult::new(version.as_str(), capabilities, info);
+            result.instructions = client.instructions().map(str::to_owned);
+            Ok(Outcome::of(result))
+        }
+    }
+}
+
+/// Passes a notification of a client on, if its session is open and knows it.
+async fn notify(pool: &Pool, cx: &Context, message: &Message) {
+    if matches!(message.known(), Some(Method::Initialized | Method::Cancelled)) {
+        return;
+    }
+    let Some(upstream) = pool.attached(cx).and_then(|link| link.current()) else { return };
+    let version = upstream.client.protocol_version();
+    if message.known().is_some_and(|method| !method.exists(Direction::ClientToServer, version)) {
+        return;
+    }
+    let params = message.params().map(Text);
+    let params = params.as_ref().map(|params| params as _);
+    upstream.client.forward_notification(message.method(), params).await;
+}
+
+async fn request(pool: &Arc<Pool>, cx: &Context, message: &Message) -> Result<Outcome, McpError> {
+    if let Some(method) = message.known()
+        && (method.kind() != Kind::Request
+            || !method.exists(Direction::ClientToServer, cx.protocol_version()))
+    {
+        return Err(ErrorObject::method_not_found(message.method()).into());
+    }
+    let link = pool.find(cx)?;
+    dispatch(pool, &link, cx, message).await
+}
+
+/// Passes a request to the session, in the form of its era.
+pub(crate) async fn dispatch(
+    pool: &Pool,
+    link: &Arc<Link>,
+    cx: &Context,
+    message: &Message,
+) -> Result<Outcome, McpError> {
+    let upstream = link.upstream().await?;
+    match (cx.protocol_version().era(), upstream.client.era()) {
+        (Era::Envelope, Era::Handshake) => {
+            Box::pin(handshake_server::request(pool, link, &upstream, cx, message)).await
+        }
+        (Era::Handshake, Era::Envelope) => {
+            Box::pin(envelope_server::request(pool, link, &upstream, cx, message)).await
+        }
+        (Era::Envelope, Era::Envelope) if message.known() == Some(Method::SubscriptionsListen) => {
+            Box::pin(listen::forwarded(cx, message, &upstream)).await
+        }
+        _ => pass(pool, link, &upstream, cx, message).await,
+    }
+}
+
+/// Passes a request to a server of the same era as text, and the result back.
+async fn pass(
+    pool: &Pool,
+    link: &Link,
+    upstream: &Upstream,
+    cx: &Context,
+    message: &Message,
+) -> Result<Outcome, McpError> {
+    let mut request = OutboundRequest::new(method_of(message));
+    request.params = params_of(message)?;
+    request.options = options(link, upstream, ProgressRoute::of(cx).as_ref());
+    if message.known() == Some(Method::ToolsCall) && cx.protocol_version().era() == Era::Envelope {
+        request.options.headers = pool.tool_headers().emit(message);
+    }
+    let entry = upstream.messages.enter(call_of(cx));
+    let outcome = upstream.client.forward(request).await;
+    drop(entry);
+    let text = one_line(outcome.map_err(failure::of_call)?);
+    match message.known() {
+        Some(Method::ToolsList) => pool.tool_headers().learn(&text),
+        Some(Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) => {
+            link.kept.remember(message);
+        }
+        _ => {}
+    }
+    if upstream.client.protocol_version() == cx.protocol_version() {
+        Ok(Outcome::raw(text))
+    } else {
+        result_for_handshake(message.known(), &text)
+    }
+}
+
+/// Returns the options of a forwarded request.
+pub(crate) fn options(link: &Link, upstream: &Upstream, progress: Option<&ProgressRoute>) -> CallOptions {
+    let options = CallOptions::new().timeout(link.call_timeout());
+    match progress {
+        Some(route) => route.attach(options, &upstream.messages),
+        None => options,
+    }
+}
+
+/// Returns the table entry of a request whose client can be sent requests, or has no questions to answer.
+pub(crate) fn call_of(cx: &Context) -> Call {
+    let is_handshake = cx.protocol_version().era() == Era::Handshake;
+    Call {
+        channel: Arc::clone(cx.channel()),
+        back_channel: is_handshake && cx.transport().back_channel == BackChannel::Open,
+        level: if is_handshake { Some(LoggingLevel::Debug) } else { level_of(cx) },
+        questions: None,
+    }
+}
+
+/// Returns the minimum level of log messages that a request of the envelope era asks for.
+pub(crate) fn level_of(cx: &Context) -> Option<LoggingLevel> {
+    // Few requests have one, so most `_meta` are not read.
+    if !cx.raw_meta()?.contains(key::LOG_LEVEL) {
+        return None;
+    }
+    serde_json::from_str(cx.meta().log_level?).ok()
+}
+
+/// Returns the error of a state that no call waits under.
+pub(crate) fn unknown_state() -> McpError {
+    McpError::new(
+        ErrorCode::INVALID_PARAMS,
+        "No call waits for these answers: it has ended, or was resumed before",
+    )
+}

@@ -1,0 +1,291 @@
+//! What a server sends by itself: to the request of the client that it belongs to, or to the client's connection.
+//!
+//! On a stream a server does not say which request a message belongs to. All requests of a session are of one client, so
+//! the latest one is as good as any; where clients share a session, only a single request in flight is certain.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Waker};
+
+use duplexer_client::{Change, Relay};
+use duplexer_core::dispatch::{BoxFuture, Channel, Message, NotifyFuture, Outbound, OutboundRequest, lock};
+use duplexer_core::error::McpError;
+use duplexer_server::Connection;
+use duplexer_types::error::ErrorCode;
+use duplexer_types::json::Json;
+use duplexer_types::jsonrpc::{Body, RequestId};
+use duplexer_types::logging::LoggingLevel;
+use duplexer_types::methods::Method;
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use crate::bridge::listen;
+use crate::bridge::questions::{Question, Questions};
+use crate::failure;
+use crate::remote::Sessions;
+
+/// Maximum number of notifications that wait for a client that reads slowly. Further ones are dropped.
+const MAX_WAITING: usize = 256;
+
+/// The messages of one session with the server.
+pub(crate) struct Messages {
+    sessions: Sessions,
+    connections: Arc<Connections>,
+    calls: Mutex<BTreeMap<u64, Call>>,
+    next: AtomicU64,
+    /// Streams of changes by the id of their request to the server.
+    listeners: Mutex<HashMap<RequestId, Listener>>,
+    waiting: Mutex<JoinSet<()>>,
+}
+
+/// A request of the client that the server works on.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) channel: Arc<dyn Channel>,
+    /// Whether requests of the server can be sent on the channel.
+    pub(crate) back_channel: bool,
+    /// Minimum level of log messages that the client has requested with it.
+    pub(crate) level: Option<LoggingLevel>,
+    /// Where questions of the server go, if the client cannot be sent requests.
+    pub(crate) questions: Option<Questions>,
+}
+
+/// A `subscriptions/listen` request of the client.
+#[derive(Clone)]
+pub(crate) struct Listener {
+    pub(crate) channel: Arc<dyn Channel>,
+    /// The client's id of it.
+    pub(crate) id: Json,
+}
+
+/// Connections of clients that use a session.
+#[derive(Default)]
+pub(crate) struct Connections(Mutex<Vec<Weak<Connection>>>);
+
+impl Connections {
+    pub(crate) fn add(&self, connection: &Arc<Connection>) {
+        let mut connections = lock(&self.0);
+        connections.retain(|connection| connection.strong_count() > 0);
+        connections.push(Arc::downgrade(connection));
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Connection>> {
+        lock(&self.0).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Reports a change to all clients.
+    pub(crate) async fn report(&self, change: &Change) {
+        for connection in self.all() {
+            match change {
+                Change::Tools => connection.tools_changed().await,
+                Change::Prompts => connection.prompts_changed().await,
+                Change::Resources => connection.resources_changed().await,
+                Change::Resource(uri) => connection.resource_updated(uri).await,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A request in the table. Dropping it removes it.
+pub(crate) struct CallEntry {
+    messages: Arc<Messages>,
+    number: u64,
+}
+
+impl CallEntry {
+    /// Replaces the request: the client has sent it again.
+    pub(crate) fn replace(&self, call: Call) {
+        lock(&self.messages.calls).insert(self.number, call);
+    }
+}
+
+impl Drop for CallEntry {
+    fn drop(&mut self) {
+        lock(&self.messages.calls).remove(&self.number);
+    }
+}
+
+/// A stream of changes in the table. Dropping it removes it.
+pub(crate) struct ListenerEntry {
+    messages: Arc<Messages>,
+    id: RequestId,
+}
+
+impl Drop for ListenerEntry {
+    fn drop(&mut self) {
+        lock(&self.messages.listeners).remove(&self.id);
+    }
+}
+
+impl Messages {
+    pub(crate) fn new(sessions: Sessions, connections: Arc<Connections>) -> Self {
+        Self {
+            sessions,
+            connections,
+            calls: Mutex::default(),
+            next: AtomicU64::new(0),
+            listeners: Mutex::default(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Registers a request while the server works on it.
+    pub(crate) fn enter(self: &Arc<Self>, call: Call) -> CallEntry {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        lock(&self.calls).insert(number, call);
+        CallEntry { messages: Arc::clone(self), number }
+    }
+
+    /// Registers a stream of changes. Returns the id to send its request with.
+    pub(crate) fn listen(self: &Arc<Self>, listener: Listener) -> (RequestId, ListenerEntry) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = RequestId::from(format!("proxy-listen-{number}").as_str());
+        lock(&self.listeners).insert(id.clone(), listener);
+        (id.clone(), ListenerEntry { messages: Arc::clone(self), id })
+    }
+
+    /// Returns whether no request of a client is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        lock(&self.calls).is_empty() && lock(&self.listeners).is_empty()
+    }
+
+    /// Returns the latest request that `accepts`.
+    fn latest(&self, accepts: impl Fn(&Call) -> bool) -> Option<Call> {
+        let calls = lock(&self.calls);
+        if self.sessions == Sessions::Shared && calls.len() > 1 {
+            return None;
+        }
+        calls.values().rev().find(|call| accepts(call)).cloned()
+    }
+
+    /// Sends a notification from the connection's own task, which must not wait.
+    fn send(&self, channel: &dyn Outbound, message: &Message) {
+        self.finish(channel.notify(message.method(), message.params().map(Text).as_ref().map(|it| it as _)));
+    }
+
+    /// Sends what fits now; the rest waits for the client, up to a limit.
+    pub(crate) fn finish(&self, mut sending: NotifyFuture) {
+        if Pin::new(&mut sending).poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            return;
+        }
+        let mut waiting = lock(&self.waiting);
+        while waiting.try_join_next().is_some() {}
+        if waiting.len() < MAX_WAITING {
+            waiting.spawn(sending);
+        } else {
+            tracing::warn!("a client reads too slowly: a notification of the server is dropped");
+        }
+    }
+
+    fn log(&self, message: &Message) {
+        #[derive(Deserialize)]
+        struct Logged {
+            level: LoggingLevel,
+        }
+        let Ok(Logged { level }) = message.decode() else { return };
+        match self.latest(|call| call.level.is_some_and(|lowest| lowest <= level)) {
+            Some(call) => self.send(&*call.channel, message),
+            None if self.sessions == Sessions::PerClient => self.send_to_clients(message),
+            None => tracing::debug!("a log message of a shared session belongs to no client"),
+        }
+    }
+
+    fn send_to_clients(&self, message: &Message) {
+        for connection in self.connections.all() {
+            self.send(&**connection.outbound(), message);
+        }
+    }
+
+    /// Passes a change to the stream that it names, or to the connections of all clients.
+    fn change(&self, message: &Message) {
+        let Some(id) = listen::subscription_id(message) else { return self.send_to_clients(message) };
+        let listener = {
+            let listeners = lock(&self.listeners);
+            listeners.get(&id).or_else(|| listeners.get(&id.twin()?)).cloned()
+        };
+        if let Some(listener) = listener
+            && let Some(params) = listen::with_subscription_id(message.params(), &listener.id)
+        {
+            self.finish(listener.channel.notify(message.method(), Some(&params)));
+        }
+    }
+
+    /// Returns where a request of the server can be answered.
+    fn target(&self) -> Result<Target, McpError> {
+        if self.sessions == Sessions::Shared {
+            let text = "this session is shared by several clients: none of them can be asked";
+            return Err(McpError::new(ErrorCode::INVALID_REQUEST, text));
+        }
+        match self.latest(|call| call.questions.is_some() || call.back_channel) {
+            Some(Call { questions: Some(questions), .. }) => Ok(Target::Questions(questions)),
+            Some(call) => Ok(Target::Call(call.channel)),
+            None => match self.connections.all().pop() {
+                Some(connection) => Ok(Target::Connection(connection)),
+                None => Err(McpError::new(
+                    ErrorCode::INVALID_REQUEST,
+                    "no request of the client is in flight, so it cannot be asked",
+                )),
+            },
+        }
+    }
+}
+
+enum Target {
+    Call(Arc<dyn Channel>),
+    Connection(Arc<Connection>),
+    Questions(Questions),
+}
+
+impl Target {
+    async fn ask(self, message: Arc<Message>) -> Result<Json, McpError> {
+        let request = || -> Result<OutboundRequest, McpError> {
+            let mut request = OutboundRequest::new(message.method().to_owned());
+            request.params = message.params().map(Json::parse).transpose().map_err(McpError::internal)?;
+            Ok(request)
+        };
+        let answer = match self {
+            Self::Questions(questions) => return questions.ask(Question::of(&message)?).await,
+            Self::Call(channel) => channel.request(request()?).await,
+            Self::Connection(connection) => connection.outbound().request(request()?).await,
+        };
+        Json::parse(&answer.map_err(failure::of_call)?).map_err(McpError::internal)
+    }
+}
+
+impl Relay for Messages {
+    fn request(&self, message: Arc<Message>) -> BoxFuture<'static, Result<Json, McpError>> {
+        let target = self.target();
+        Box::pin(async move { target?.ask(message).await })
+    }
+
+    fn notification(&self, message: &Message) {
+        match message.known() {
+            Some(Method::LoggingMessage) => self.log(message),
+            Some(
+                Method::ToolsListChanged
+                | Method::PromptsListChanged
+                | Method::ResourcesListChanged
+                | Method::ResourcesUpdated
+                | Method::SubscriptionsAcknowledged
+                | Method::Tasks,
+            ) => self.change(message),
+            _ => match self.latest(|_| true) {
+                Some(call) => self.send(&*call.channel, message),
+                None => self.send_to_clients(message),
+            },
+        }
+    }
+}
+
+/// Params as they arrived.
+pub(crate) struct Text<'a>(pub(crate) &'a str);
+
+impl Body for Text<'_> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        out.extend_from_slice(self.0.as_bytes());
+        Ok(())
+    }
+}
