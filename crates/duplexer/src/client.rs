@@ -9,6 +9,8 @@ mod in_process;
 mod open;
 #[cfg(feature = "skills")]
 mod skills;
+#[cfg(test)]
+mod tests;
 
 pub use duplexer_client::*;
 

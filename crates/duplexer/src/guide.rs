@@ -38,6 +38,9 @@ pub mod testing {}
 #[doc = include_str!("../guide/http.md")]
 pub mod http {}
 
+#[doc = include_str!("../guide/scaling_out.md")]
+pub mod scaling_out {}
+
 #[doc = include_str!("../guide/authorization.md")]
 pub mod authorization {}
 
@@ -46,6 +49,9 @@ pub mod client {}
 
 #[doc = include_str!("../guide/logging_in.md")]
 pub mod logging_in {}
+
+#[doc = include_str!("../guide/bridges.md")]
+pub mod bridges {}
 
 #[doc = include_str!("../guide/middleware.md")]
 pub mod middleware {}

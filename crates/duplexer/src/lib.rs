@@ -37,18 +37,20 @@
 //!
 //! Features select crates and never change behaviour. No protocol revision is a feature.
 //!
-//! | Feature | Module | Brings |
-//! |---|---|---|
-//! | `macros` (default) | | `#[tool]`, `#[prompt]`, `#[resource]` |
-//! | `http` | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
-//! | `http-client` | `http_client` | its client side |
-//! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
-//! | `oauth` | `oauth` | OAuth 2.1 for clients: login, refresh, step-up, machine grants, DPoP |
-//! | `keyring` | `oauth` | credentials of clients in the keyring of the platform |
-//! | `schema` | `client` | clients validate results of tools against their output schemas |
-//! | `skills` | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
-//! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
-//! | `log` | | `log_to_stderr`, a subscriber in one line |
+//! | Feature | For | Module | Brings |
+//! |---|---|---|---|
+//! | `macros` (default) | servers | | `#[tool]`, `#[prompt]`, `#[resource]` |
+//! | `http` | servers | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
+//! | `http-client` | clients | `http_client` | streamable HTTP with TLS, and HTTP+SSE |
+//! | `auth` | servers | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
+//! | `oauth` | clients | `oauth` | OAuth 2.1: login, refresh, step-up, machine grants, DPoP |
+//! | `keyring` | clients | `oauth` | credentials in the keyring of the platform |
+//! | `schema` | clients | `client` | results of tools are validated against their output schemas |
+//! | `redis` | servers | `redis` | several nodes that share a Redis or Valkey |
+//! | `skills` | both | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
+//! | `proxy` | both | `proxy` | remote servers as local ones, a bridge between the eras, gateways to many servers |
+//! | `otel` | both | `otel` | OpenTelemetry spans, with trace context in `_meta` |
+//! | `log` | both | | `log_to_stderr`, a subscriber in one line |
 //!
 //! # Guarantees
 //!
@@ -98,6 +100,10 @@ pub use duplexer_oauth as oauth;
 #[cfg_attr(docsrs, doc(cfg(feature = "otel")))]
 #[doc(inline)]
 pub use duplexer_otel as otel;
+#[cfg(feature = "proxy")]
+#[cfg_attr(docsrs, doc(cfg(feature = "proxy")))]
+#[doc(inline)]
+pub use duplexer_proxy as proxy;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 #[doc(inline)]

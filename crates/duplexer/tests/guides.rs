@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use yaml_rust2::YamlLoader;
 
 const PROGRAM: &str = "/home/me/calculator/target/release/calculator";
 /// Rust snippets that a doctest does not run: the guide, the first line, and how they are tested instead.
@@ -76,6 +77,29 @@ fn the_toml_of_codex_is_toml_of_the_shape_that_it_reads() {
     assert!(servers["shared-calculator"].get("bearer_token").is_none());
 }
 
+/// SCL-93: the manifests are YAML, and have what the text around them says.
+#[test]
+fn the_manifests_of_several_nodes_are_yaml() {
+    let page = guide("scaling_out.md");
+    let [("Compose", compose), ("Kubernetes", kubernetes)] = blocks(&page, "yaml")[..] else {
+        panic!("not one block for Compose and one for Kubernetes")
+    };
+    let compose = YamlLoader::load_from_str(compose).unwrap();
+    let services = &compose[0]["services"];
+    for node in ["node-1", "node-2", "node-3"] {
+        assert!(services[node]["command"].as_str().unwrap().contains("--redis redis://store:6379"), "{node}");
+    }
+    let kubernetes = YamlLoader::load_from_str(kubernetes).unwrap();
+    let kinds: Vec<_> = kubernetes.iter().map(|document| document["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["Deployment", "Service"]);
+    let spec = &kubernetes[0]["spec"]["template"]["spec"];
+    assert!(spec["terminationGracePeriodSeconds"].as_i64().unwrap() > 5 + 10 + 5);
+    let container = &spec["containers"][0];
+    for (probe, path) in [("readinessProbe", "/readyz"), ("livenessProbe", "/livez")] {
+        assert_eq!(container[probe]["httpGet"]["path"].as_str(), Some(path));
+    }
+}
+
 #[test]
 fn snippets_run_in_doctests_unless_they_are_listed_with_a_reason() {
     let mut not_run = Vec::new();
@@ -86,7 +110,7 @@ fn snippets_run_in_doctests_unless_they_are_listed_with_a_reason() {
         for block in parts.iter().skip(1).step_by(2) {
             let (fence, code) = block.split_once('\n').unwrap();
             match fence {
-                "" | "text" | "json" | "toml" => {}
+                "" | "text" | "json" | "toml" | "yaml" => {}
                 _ => not_run.push((file.clone(), code.lines().next().unwrap().to_owned())),
             }
             // Values are used, not only built. A `text` block is not Rust.
@@ -112,4 +136,47 @@ fn every_guide_is_in_the_index_and_in_the_readme() {
         assert!(index.contains(&format!("]({name})")), "the index does not list {name}");
     }
     assert!(guides.len() >= 18, "{} guides", guides.len());
+}
+
+/// F-2: what a client needs has a guide, section by section.
+#[test]
+fn the_guide_of_clients_has_a_section_for_each_task() {
+    let page = guide("client.md");
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert_eq!(
+        sections,
+        [
+            "Connect",
+            "Call",
+            "Errors",
+            "Questions of the server",
+            "Changes",
+            "HTTPS and headers",
+            "Child processes",
+            "Several servers and mcp.json",
+        ]
+    );
+    assert!(guides().contains(&"logging_in.md".to_owned()));
+}
+
+/// F-13: the table of features has all of them, and says for which side each is.
+#[test]
+fn the_table_of_features_names_the_side_of_each() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let documentation = read("src/lib.rs");
+    let rows: Vec<Vec<&str>> = documentation
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | `"))
+        .map(|row| row.split('|').map(str::trim).collect())
+        .collect();
+    let features = manifest["features"].as_table().unwrap().keys().filter(|name| *name != "default");
+    for feature in features {
+        let row = rows.iter().find(|row| row[0].starts_with(&format!("{feature}`")));
+        let row = row.unwrap_or_else(|| panic!("the table does not have `{feature}`"));
+        assert!(["servers", "clients", "both"].contains(&row[1]), "{row:?}");
+    }
+    let side = |feature: &str| rows.iter().find(|row| row[0] == format!("{feature}`")).map(|row| row[1]);
+    assert_eq!((side("auth"), side("oauth")), (Some("servers"), Some("clients")));
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::json::{Json, JsonObject, find_member};
 
 pub use entry::ServerEntry;
 
@@ -55,10 +55,12 @@ pub enum ConfigError {
         error: serde_json::Error,
     },
     /// A member is missing or has an invalid value.
-    #[error("{file}: {member}: {fault}")]
+    #[error("{}: {member}: {fault}", place(file, *line))]
     Member {
         /// Path of the file.
         file: String,
+        /// Line of the member, or of the object that it is missing in.
+        line: Option<usize>,
         /// The member, such as `mcpServers.weather.url`.
         member: String,
         /// What is wrong with it.
@@ -96,13 +98,13 @@ impl McpConfig {
     }
 
     fn parse_file(file: &str, text: &str) -> Result<Self, ConfigError> {
-        let fault = |member: &str, fault: &str| ConfigError::Member {
-            file: file.to_owned(),
-            member: member.to_owned(),
-            fault: fault.to_owned(),
+        let fault = |member: &str, fault: &str| {
+            let (file, line) = (file.to_owned(), Some(line_of(text, &[member])));
+            ConfigError::Member { file, line, member: member.to_owned(), fault: fault.to_owned() }
         };
         if text.len() as u64 > MAX_SIZE {
-            return Err(fault("the file", "it is larger than 1 MiB"));
+            let (member, fault) = ("the file".to_owned(), "it is larger than 1 MiB".to_owned());
+            return Err(ConfigError::Member { file: file.to_owned(), line: None, member, fault });
         }
         let syntax = |error| ConfigError::Syntax { file: file.to_owned(), error };
         let root: JsonObject = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(syntax)?;
@@ -115,9 +117,11 @@ impl McpConfig {
         let servers: JsonObject<Json> = servers
             .decode()
             .map_err(|_| fault(name, "it must be an object of servers with different names"))?;
-        let entries = servers
-            .into_iter()
-            .map(|(server, settings)| ServerEntry::new(file, &format!("{name}.{server}"), server, &settings));
+        let entries = servers.into_iter().map(|(server, settings)| {
+            let line = line_of(text, &[name, &server]);
+            let read = ServerEntry::new((file, line), &format!("{name}.{server}"), &server, &settings);
+            read.map_err(|error| with_line(error, text, &[name, &server]))
+        });
         Ok(Self(entries.filter_map(Result::transpose).collect::<Result<_, _>>()?))
     }
 
@@ -130,6 +134,32 @@ impl McpConfig {
     pub fn entry(&self, name: &str) -> Option<&ServerEntry> {
         self.0.iter().find(|entry| entry.name() == name)
     }
+}
+
+fn place(file: &str, line: Option<usize>) -> String {
+    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
+}
+
+/// Returns the fault of an entry with the line of the member that it is about.
+fn with_line(error: ConfigError, text: &str, entry: &[&str]) -> ConfigError {
+    let ConfigError::Member { file, member, fault, .. } = error else { return error };
+    let before = entry.join(".").len() + 1;
+    let inner = member.get(before..).map(|inner| inner.split('.').next().unwrap_or(inner));
+    let path: Vec<&str> = entry.iter().copied().chain(inner).collect();
+    ConfigError::Member { file, line: Some(line_of(text, &path)), member, fault }
+}
+
+/// Returns the line of a member, or of the innermost object on its path that exists.
+fn line_of(text: &str, path: &[&str]) -> usize {
+    let mut found = text.trim_start_matches('\u{feff}');
+    for name in path {
+        match find_member(found, name) {
+            Some(member) => found = member,
+            None => break,
+        }
+    }
+    let offset = found.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    text.get(..offset).unwrap_or_default().matches('\n').count() + 1
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Laws that the stores of several nodes obey, for the stores of this project and for others.
 //!
 //! The laws are about [`SessionStore`](crate::http::SessionStore), [`EventStore`](crate::http::EventStore),
-//! [`Nodes`](crate::http::Nodes) and [`SubscriptionBus`]: every operation can be repeated, strangers change nothing,
+//! [`Nodes`](crate::http::Nodes), [`SubscriptionBus`] and [`TaskStore`]: every operation can be repeated, strangers change nothing,
 //! concurrent changes are all kept, streams have one writer, one reader and one end, everything has a bound and expires.
 //! Each law uses sessions, runs and resources of its own, so all of them can use the same stores, one after the other.
 
@@ -13,6 +13,7 @@ mod nodes;
 mod readers;
 mod sessions;
 mod streams;
+mod tasks;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::dispatch::BoxFuture;
 use crate::error::{Chain, StoreError};
 use crate::http::SharedStores;
 use crate::server::subscriptions::SubscriptionBus;
+use crate::tasks::TaskStore;
 
 /// Stores under test.
 ///
@@ -33,16 +35,19 @@ use crate::server::subscriptions::SubscriptionBus;
 /// use duplexer::error::StoreError;
 /// use duplexer::http::MemoryCluster;
 /// use duplexer::server::subscriptions::MemoryBus;
+/// use duplexer::tasks::MemoryTasks;
 /// use duplexer::testing::store_laws::{self, NodeStores, StoreLimits, StoresUnderTest};
 ///
 /// struct InMemory {
 ///     cluster: MemoryCluster,
 ///     bus: MemoryBus,
+///     tasks: MemoryTasks,
 /// }
 ///
 /// impl StoresUnderTest for InMemory {
 ///     fn node(&self) -> BoxFuture<'_, Result<NodeStores, StoreError>> {
-///         let node = NodeStores { shared: self.cluster.node(), bus: Arc::new(self.bus.clone()) };
+///         let (bus, tasks) = (Arc::new(self.bus.clone()), Arc::new(self.tasks.clone()));
+///         let node = NodeStores { shared: self.cluster.node(), bus, tasks };
 ///         Box::pin(std::future::ready(Ok(node)))
 ///     }
 ///
@@ -54,7 +59,7 @@ use crate::server::subscriptions::SubscriptionBus;
 /// // With the paused clock of tokio, the laws about expiry take no time.
 /// # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?.block_on(async {
 /// let cluster = MemoryCluster::new(StoreLimits::default().idle);
-/// let stores = InMemory { cluster, bus: MemoryBus::with_log(8) };
+/// let stores = InMemory { cluster, bus: MemoryBus::with_log(8), tasks: MemoryTasks::new() };
 /// store_laws::check(&stores).await?;
 /// # Ok::<_, store_laws::BrokenLaw>(())
 /// # })?;
@@ -77,6 +82,8 @@ pub struct NodeStores {
     pub shared: SharedStores,
     /// The bus.
     pub bus: Arc<dyn SubscriptionBus>,
+    /// The tasks. A store that keeps none can use [`MemoryTasks`](crate::tasks::MemoryTasks) here.
+    pub tasks: Arc<dyn TaskStore>,
 }
 
 impl fmt::Debug for NodeStores {
@@ -90,7 +97,7 @@ impl fmt::Debug for NodeStores {
 pub struct StoreLimits {
     /// Time after which an unused session expires. Default: 30 minutes.
     pub idle: Duration,
-    /// Time after which a run that has ended counts as dead. Default: 10 s.
+    /// Time after which a run that has ended counts as dead, and its tasks are taken over. Default: 10 s.
     pub lease: Duration,
     /// Time after which a node has heard of a change or of a message. Default: 1 s.
     pub delay: Duration,
@@ -262,6 +269,16 @@ laws! {
         the_log_is_bounded_and_admits_what_it_dropped
         the_log_has_a_change_before_a_listener_hears_of_it
         a_listener_that_has_unsubscribed_hears_nothing;
+    tasks:
+        a_task_is_stored_once
+        a_task_is_replaced_by_its_next_revision_only
+        of_two_concurrent_replacements_one_is_stored
+        tasks_are_bounded_per_owner_and_in_all
+        a_list_has_the_tasks_of_one_owner
+        a_task_is_taken_over_once_its_lease_has_ended
+        a_renewed_lease_is_not_taken_over
+        work_that_was_handed_over_ends_at_its_deadline
+        an_ended_task_is_deleted_after_its_retention;
 }
 
 #[cfg(test)]

@@ -174,6 +174,45 @@ mod support {
         answer
     }
 
+    /// A Redis or Valkey that ends with this value.
+    pub struct Store {
+        pub url: String,
+        process: process::Child,
+        folder: std::path::PathBuf,
+    }
+
+    /// Starts a store. Without a program for it the snippet is only compiled, which is a failure where `CI=true`.
+    pub async fn store() -> Option<Store> {
+        let path = env::var_os("PATH").unwrap();
+        let on_path = |name: &&str| env::split_paths(&path).any(|folder| folder.join(name).is_file());
+        let program = env::var("REDIS_SERVER").ok();
+        let found = ["valkey-server", "redis-server"].into_iter().find(on_path).map(str::to_owned);
+        let Some(program) = program.or(found) else {
+            assert!(!env::var("CI").is_ok_and(|value| value == "true"), "no redis-server: set REDIS_SERVER");
+            println!("SKIPPED (no redis-server): a snippet of the guides");
+            return None;
+        };
+        let folder = env::temp_dir().join(format!("duplexer-guide-store-{}", process::id()));
+        fs::create_dir(&folder).unwrap();
+        let (host, port) = free_address().split_once(':').unwrap();
+        let mut command = Command::new(program);
+        command.args(["--bind", host, "--port", port, "--save", "", "--dir"]).arg(&folder);
+        let process = command.stdout(process::Stdio::null()).spawn().unwrap();
+        let store = Store { url: format!("redis://{host}:{port}"), process, folder };
+        while TcpStream::connect(format!("{host}:{port}")).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        Some(store)
+    }
+
+    impl Drop for Store {
+        fn drop(&mut self) {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+
     /// Continues the test in a process of its own, whose user has these programs, a browser, and an empty data folder. Each
     /// program serves a [`calculator`] on standard input and output.
     pub async fn on_machine_with(programs: &[&str]) {

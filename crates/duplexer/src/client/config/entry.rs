@@ -1,6 +1,9 @@
 //! One server of a configuration file.
 
+use std::sync::Arc;
+
 use duplexer_types::json::{Json, JsonObject};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::ConfigError;
@@ -28,11 +31,20 @@ use crate::client::open::Location;
 #[derive(Clone)]
 pub struct ServerEntry {
     file: String,
+    line: usize,
     /// Path of the member in the file.
     member: String,
     name: String,
     kind: Kind,
+    /// All members, as they are in the file.
+    members: JsonObject,
+    stderr: Option<Arc<StderrSink>>,
+    #[cfg(feature = "http-client")]
+    authorization: Option<Arc<dyn duplexer_http_client::Authorization>>,
 }
+
+/// Function that gets every line that a program writes to standard error.
+type StderrSink = dyn Fn(&str) + Send + Sync;
 
 #[derive(Clone)]
 enum Kind {
@@ -57,12 +69,12 @@ enum Declared {
 impl ServerEntry {
     /// Reads an entry. Returns `None` if it is disabled.
     pub(super) fn new(
-        file: &str,
+        (file, line): (&str, usize),
         member: &str,
-        name: String,
+        name: &str,
         settings: &Json,
     ) -> Result<Option<Self>, ConfigError> {
-        let reader = Members { file, member };
+        let reader = Members { file, line, member };
         let Ok(members) = settings.decode::<JsonObject>() else {
             return Err(reader.fault("", "it must be an object"));
         };
@@ -89,13 +101,56 @@ impl ServerEntry {
             (Some(Declared::Http(_)), _, None) => return Err(reader.fault("url", "it is missing")),
             (None | Some(Declared::Stdio), None, _) => return Err(reader.fault("command", "it is missing")),
         };
-        let (file, member) = (file.to_owned(), member.to_owned());
-        Ok(Some(Self { file, member, name, kind }))
+        let (file, member, name) = (file.to_owned(), member.to_owned(), name.to_owned());
+        Ok(Some(Self {
+            file,
+            line,
+            member,
+            name,
+            kind,
+            members,
+            stderr: None,
+            #[cfg(feature = "http-client")]
+            authorization: None,
+        }))
     }
 
     /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Reads a member of the entry that this library does not know, such as a setting of a gateway.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the member is not a `T`. `expected` says what it should be.
+    pub fn member<T: DeserializeOwned>(&self, name: &str, expected: &str) -> Result<Option<T>, ConfigError> {
+        let reader = Members { file: &self.file, line: self.line, member: &self.member };
+        let Some(value) = self.members.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+        value.decode().map(Some).map_err(|_| reader.fault(name, &format!("it must be {expected}")))
+    }
+
+    /// Returns the text of the entry, to compare it with that of another time. It may be secret.
+    pub fn fingerprint(&self) -> String {
+        Json::from(self.members.clone()).as_str().to_owned()
+    }
+
+    /// Gives every line that the program writes to standard error to `sink`. By default the program shares standard
+    /// error with this one.
+    #[must_use]
+    pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.stderr = Some(Arc::new(sink));
+        self
+    }
+
+    /// Authorizes the requests to a server at a URL, unless the entry has a header `Authorization`.
+    #[cfg(feature = "http-client")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http-client")))]
+    #[must_use]
+    pub fn authorization(mut self, authorization: Arc<dyn duplexer_http_client::Authorization>) -> Self {
+        self.authorization = Some(authorization);
+        self
     }
 
     /// Returns where the server is, with the variables of the environment.
@@ -107,7 +162,7 @@ impl ServerEntry {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Location, OpenError> {
-        let reader = Members { file: &self.file, member: &self.member };
+        let reader = Members { file: &self.file, line: self.line, member: &self.member };
         let expanded = |member: &str, text: &str| {
             expand(text, &lookup).map_err(|fault| OpenError::Config(reader.fault(member, &fault)))
         };
@@ -117,6 +172,9 @@ impl ServerEntry {
                     .iter()
                     .map(|(name, value)| Ok((name, expanded(&format!("headers.{name}"), value)?)))
                     .collect::<Result<Vec<_>, OpenError>>()?;
+                #[cfg(feature = "http-client")]
+                return http(&expanded("url", url)?, &headers, *version, self.authorization.clone());
+                #[cfg(not(feature = "http-client"))]
                 http(&expanded("url", url)?, &headers, *version)
             }
             Kind::Stdio { command, args, env, cwd } => {
@@ -126,6 +184,10 @@ impl ServerEntry {
                 }
                 for (name, value) in env {
                     child = child.env(name, expanded(&format!("env.{name}"), value)?);
+                }
+                if let Some(sink) = &self.stderr {
+                    let sink = Arc::clone(sink);
+                    child = child.stderr(crate::transport::child::Stderr::lines(move |line| sink(line)));
                 }
                 if let Some(cwd) = cwd {
                     child = child.current_dir(expanded("cwd", cwd)?);
@@ -137,10 +199,19 @@ impl ServerEntry {
 }
 
 #[cfg(feature = "http-client")]
-fn http(url: &str, headers: &[(&String, String)], version: Http) -> Result<Location, OpenError> {
+fn http(
+    url: &str,
+    headers: &[(&String, String)],
+    version: Http,
+    authorization: Option<Arc<dyn duplexer_http_client::Authorization>>,
+) -> Result<Location, OpenError> {
     let mut transport = duplexer_http_client::HttpTransport::builder(url);
     for (name, value) in headers {
         transport = transport.header(name, value);
+    }
+    let is_given = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    if let Some(authorization) = authorization.filter(|_| !is_given) {
+        transport = transport.authorization(authorization);
     }
     Ok(match version {
         Http::Streamable => Location::Http(Box::new(transport.build()?)),
@@ -162,6 +233,7 @@ impl std::fmt::Debug for ServerEntry {
 /// Reads members of one object and reports their faults.
 struct Members<'a> {
     file: &'a str,
+    line: usize,
     member: &'a str,
 }
 
@@ -169,7 +241,8 @@ impl Members<'_> {
     fn fault(&self, name: &str, fault: &str) -> ConfigError {
         let separator = if name.is_empty() { "" } else { "." };
         let member = format!("{}{separator}{name}", self.member);
-        ConfigError::Member { file: self.file.to_owned(), member, fault: fault.to_owned() }
+        let (file, line) = (self.file.to_owned(), Some(self.line));
+        ConfigError::Member { file, line, member, fault: fault.to_owned() }
     }
 
     fn kind(&self, declared: Option<&str>) -> Result<Option<Declared>, ConfigError> {

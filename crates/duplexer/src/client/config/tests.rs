@@ -36,33 +36,38 @@ fn a_fault_names_the_file_and_the_member() {
     };
     check("{", "mcp.json is not valid JSON: EOF while parsing");
     check("[]", "mcp.json is not valid JSON: invalid type: sequence");
-    check("{}", "mcp.json: mcpServers: it is missing, and so is `servers`");
-    check(r#"{"servers": {}, "mcpServers": {}}"#, "mcp.json: servers: the file has `mcpServers` too");
-    check(r#"{"servers": []}"#, "mcp.json: servers: it must be an object");
+    check("{}", "mcp.json:1: mcpServers: it is missing, and so is `servers`");
+    check(r#"{"servers": {}, "mcpServers": {}}"#, "mcp.json:1: servers: the file has `mcpServers` too");
+    check(r#"{"servers": []}"#, "mcp.json:1: servers: it must be an object");
     check(
         r#"{"servers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#,
-        "mcp.json: servers: it must be an object",
+        "mcp.json:1: servers: it must be an object",
     );
-    check(r#"{"servers": {"s": 1}}"#, "mcp.json: servers.s: it must be an object");
-    check(r#"{"servers": {"s": {}}}"#, "mcp.json: servers.s.command: it is missing");
-    check(r#"{"servers": {"s": {"type": "http"}}}"#, "mcp.json: servers.s.url: it is missing");
+    check(r#"{"servers": {"s": 1}}"#, "mcp.json:1: servers.s: it must be an object");
+    check(r#"{"servers": {"s": {}}}"#, "mcp.json:1: servers.s.command: it is missing");
+    check(r#"{"servers": {"s": {"type": "http"}}}"#, "mcp.json:1: servers.s.url: it is missing");
     check(
         r#"{"servers": {"s": {"command": "x", "url": "y"}}}"#,
-        "mcp.json: servers.s.url: the entry has a `command` too",
+        "mcp.json:1: servers.s.url: the entry has a `command` too",
     );
-    check(r#"{"servers": {"s": {"command": ["x"]}}}"#, "mcp.json: servers.s.command: it must be a string");
+    check(r#"{"servers": {"s": {"command": ["x"]}}}"#, "mcp.json:1: servers.s.command: it must be a string");
     check(
         r#"{"servers": {"s": {"command": "x", "args": [1]}}}"#,
-        "mcp.json: servers.s.args: it must be an array of strings",
+        "mcp.json:1: servers.s.args: it must be an array of strings",
     );
     check(
         r#"{"servers": {"s": {"command": "x", "env": {"A": 1}}}}"#,
-        "mcp.json: servers.s.env: it must be an object of strings",
+        "mcp.json:1: servers.s.env: it must be an object of strings",
     );
     check(
         r#"{"servers": {"s": {"type": "pigeon", "url": "x"}}}"#,
-        "mcp.json: servers.s.type: `pigeon` is not `stdio`, `http` or `sse`",
+        "mcp.json:1: servers.s.type: `pigeon` is not `stdio`, `http` or `sse`",
     );
+    check(
+        "{\n  \"servers\": {\n    \"s\": {\n      \"command\": \"x\",\n      \"args\": 1\n    }\n  }\n}",
+        "mcp.json:5: servers.s.args: it must be an array of strings",
+    );
+    check("{\n  \"servers\": {\n    \"s\": {}\n  }\n}", "mcp.json:3: servers.s.command: it is missing");
     let huge = format!(r#"{{"servers": {{}}, "x": "{}"}}"#, "x".repeat(1024 * 1024));
     check(&huge, "mcp.json: the file: it is larger than 1 MiB");
     let missing = McpConfig::read("no/such/mcp.json").unwrap_err().to_string();
@@ -81,11 +86,14 @@ fn variables_are_expanded_and_secrets_are_not_shown() {
     assert!(sse.starts_with("HttpSse") && sse.contains("b.example"), "{sse}");
     let check = |entry: &str, fault: &str| assert_eq!(opened(entry).unwrap_err(), fault);
     let unset = "the environment variable `NONE` is not set";
-    check(r#"{"command": "x", "env": {"A": "${NONE}"}}"#, &format!("mcp.json: mcpServers.s.env.A: {unset}"));
-    check(r#"{"url": "http://${NONE}"}"#, &format!("mcp.json: mcpServers.s.url: {unset}"));
+    check(
+        r#"{"command": "x", "env": {"A": "${NONE}"}}"#,
+        &format!("mcp.json:1: mcpServers.s.env.A: {unset}"),
+    );
+    check(r#"{"url": "http://${NONE}"}"#, &format!("mcp.json:1: mcpServers.s.url: {unset}"));
     check(
         r#"{"url": "http://a", "headers": {"X": "${NONE}"}}"#,
-        &format!("mcp.json: mcpServers.s.headers.X: {unset}"),
+        &format!("mcp.json:1: mcpServers.s.headers.X: {unset}"),
     );
     check(r#"{"url": "ftp://a"}"#, "other: 'ftp://a' is not a URL that begins with http:// or https://");
     let entry = McpConfig::parse(r#"{"servers": {"s": {"command": "x", "args": ["secret"]}}}"#).unwrap();

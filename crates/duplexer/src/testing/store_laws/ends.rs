@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::fresh::{Scene, append, event, holds, id, is_admitted, notes, page, store, texts};
 use super::{Outcome, Reason, StoresUnderTest, ensure, ensure_eq};
-use crate::http::{Appended, Concluded, EventKind, StreamId};
+use crate::http::{Appended, Concluded, EventKind, Placement, StreamId};
 
 /// SCL-05, SCL-35.
 pub(super) async fn a_stream_ends_once(stores: &dyn StoresUnderTest) -> Outcome {
@@ -40,12 +40,17 @@ pub(super) async fn the_last_event_releases_its_request(stores: &dyn StoresUnder
     store(&scene.a, &key, 1, &[event(EventKind::Final, "end")]).await?;
     let located = scene.b.shared.sessions.locate(&scene.session, &id(1)).await?;
     ensure_eq!(located, None, "a request whose stream has ended");
-    let again = scene.admit(&scene.b, None, &id(1), Some(StreamId(55))).await?;
-    ensure!(is_admitted(&again), "the id of a request that has ended can be used again: {again:?}");
-    // A repetition of the last event does not release the newer request.
-    store(&scene.a, &key, 1, &[event(EventKind::Final, "end")]).await?;
-    let located = scene.a.shared.sessions.locate(&scene.session, &id(1)).await?;
-    ensure_eq!(located.map(|it| it.run), Some(scene.b.shared.nodes.run()), "the newer request");
+    // The id can be used again, at another node and at the same one, and a repetition of the last event of the earlier
+    // request does not release the newer one.
+    for (node, stream) in [(&scene.b, StreamId(55)), (&scene.a, StreamId(56))] {
+        let again = scene.admit(node, None, &id(1), Some(stream)).await?;
+        ensure!(is_admitted(&again), "the id of a request that has ended can be used again: {again:?}");
+        store(&scene.a, &key, 1, &[event(EventKind::Final, "end")]).await?;
+        let located = scene.a.shared.sessions.locate(&scene.session, &id(1)).await?;
+        let placement = Placement { run: node.shared.nodes.run(), stream: Some(stream) };
+        ensure_eq!(located, Some(placement), "the newer request");
+        node.shared.sessions.release(&scene.session, &id(1), placement).await?;
+    }
     Ok(())
 }
 

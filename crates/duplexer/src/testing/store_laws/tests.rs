@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::*;
 use crate::http::MemoryCluster;
 use crate::server::subscriptions::MemoryBus;
+use crate::tasks::MemoryTasks;
 use faulty::{Fault, faulty};
 
 const CHANGE_LOG: usize = 12;
@@ -15,19 +16,21 @@ const CHANGE_LOG: usize = 12;
 struct InMemory {
     cluster: MemoryCluster,
     bus: MemoryBus,
+    tasks: MemoryTasks,
     fault: Option<Fault>,
 }
 
 impl InMemory {
     fn new(fault: Option<Fault>) -> Self {
         let cluster = MemoryCluster::new(StoreLimits::default().idle);
-        Self { cluster, bus: MemoryBus::with_log(CHANGE_LOG), fault }
+        Self { cluster, bus: MemoryBus::with_log(CHANGE_LOG), tasks: MemoryTasks::new(), fault }
     }
 }
 
 impl StoresUnderTest for InMemory {
     fn node(&self) -> BoxFuture<'_, Result<NodeStores, StoreError>> {
-        let node = NodeStores { shared: self.cluster.node(), bus: Arc::new(self.bus.clone()) };
+        let (bus, tasks) = (Arc::new(self.bus.clone()), Arc::new(self.tasks.clone()));
+        let node = NodeStores { shared: self.cluster.node(), bus, tasks };
         let node = match self.fault {
             Some(fault) => faulty(&node, fault),
             None => node,

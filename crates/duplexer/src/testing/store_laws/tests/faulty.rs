@@ -16,6 +16,9 @@ use crate::http::{
     SessionStore, SharedStores, StreamKey, Takeover, Wake,
 };
 use crate::server::subscriptions::{Event, EventListener, Position, Since, Subscription, SubscriptionBus};
+use crate::tasks::{
+    Taker, TaskCreation, TaskId, TaskLimits, TaskOwner, TaskRecord, TaskReplacement, TaskStore, UnixMillis,
+};
 use crate::types::jsonrpc::RequestId;
 
 /// What a store does wrong.
@@ -47,6 +50,12 @@ pub(super) enum Fault {
     GapsAreHidden,
     LogRepeatsPosition,
     UnsubscribeIsIgnored,
+    AnyRevisionIsStored,
+    NoBoundOfTasks,
+    OwnersAreIgnored,
+    LeasesAreIgnored,
+    LossesAreHidden,
+    NothingIsSwept,
 }
 
 /// Each fault, and the law that it breaks first.
@@ -77,6 +86,12 @@ pub(super) const FAULTS: &[(Fault, &str)] = &[
     (Fault::GapsAreHidden, "the_log_is_bounded_and_admits_what_it_dropped"),
     (Fault::LogRepeatsPosition, "the_log_returns_what_happened_since_a_position"),
     (Fault::UnsubscribeIsIgnored, "a_listener_that_has_unsubscribed_hears_nothing"),
+    (Fault::AnyRevisionIsStored, "a_task_is_replaced_by_its_next_revision_only"),
+    (Fault::NoBoundOfTasks, "tasks_are_bounded_per_owner_and_in_all"),
+    (Fault::OwnersAreIgnored, "a_list_has_the_tasks_of_one_owner"),
+    (Fault::LeasesAreIgnored, "a_task_is_taken_over_once_its_lease_has_ended"),
+    (Fault::LossesAreHidden, "a_task_is_taken_over_once_its_lease_has_ended"),
+    (Fault::NothingIsSwept, "an_ended_task_is_deleted_after_its_retention"),
 ];
 
 /// Returns the stores of a node with a fault.
@@ -84,17 +99,19 @@ pub(super) fn faulty(node: &NodeStores, fault: Fault) -> NodeStores {
     let store = Arc::new(Faulty {
         inner: node.shared.clone(),
         bus: Arc::clone(&node.bus),
+        tasks: Arc::clone(&node.tasks),
         fault,
         updates: AtomicUsize::new(0),
         numbers: Mutex::default(),
     });
     let shared = SharedStores::new(Arc::clone(&store) as _, Arc::clone(&store) as _, Arc::clone(&store) as _);
-    NodeStores { shared, bus: store }
+    NodeStores { shared, bus: Arc::clone(&store) as _, tasks: store }
 }
 
 struct Faulty {
     inner: SharedStores,
     bus: Arc<dyn SubscriptionBus>,
+    tasks: Arc<dyn TaskStore>,
     fault: Fault,
     updates: AtomicUsize,
     /// Last number of each stream that this node writes.
@@ -354,5 +371,59 @@ impl SubscriptionBus for Faulty {
 
     fn latest(&self) -> Position {
         self.bus.latest()
+    }
+}
+
+impl TaskStore for Faulty {
+    fn create(
+        &self,
+        record: Arc<TaskRecord>,
+        limits: TaskLimits,
+    ) -> BoxFuture<'_, Result<TaskCreation, StoreError>> {
+        let limits = if self.has(Fault::NoBoundOfTasks) { TaskLimits::default() } else { limits };
+        self.tasks.create(record, limits)
+    }
+
+    fn get<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<Option<Arc<TaskRecord>>, StoreError>> {
+        self.tasks.get(id)
+    }
+
+    fn put(&self, record: Arc<TaskRecord>) -> BoxFuture<'_, Result<TaskReplacement, StoreError>> {
+        Box::pin(async move {
+            let put = self.tasks.put(record).await?;
+            let is_hidden = put == TaskReplacement::Superseded && self.has(Fault::AnyRevisionIsStored);
+            Ok(if is_hidden { TaskReplacement::Stored } else { put })
+        })
+    }
+
+    fn list(
+        &self,
+        owner: Option<TaskOwner>,
+        after: Option<TaskId>,
+        most: usize,
+    ) -> BoxFuture<'_, Result<Vec<Arc<TaskRecord>>, StoreError>> {
+        let owner = owner.filter(|_| !self.has(Fault::OwnersAreIgnored));
+        self.tasks.list(owner, after, most)
+    }
+
+    fn renew(&self, taker: Taker, now: UnixMillis) -> BoxFuture<'_, Result<Vec<TaskId>, StoreError>> {
+        Box::pin(async move {
+            let lost = self.tasks.renew(taker, now).await?;
+            Ok(if self.has(Fault::LossesAreHidden) { Vec::new() } else { lost })
+        })
+    }
+
+    fn take_over(
+        &self,
+        taker: Taker,
+        now: UnixMillis,
+        most: usize,
+    ) -> BoxFuture<'_, Result<Vec<Arc<TaskRecord>>, StoreError>> {
+        let now = if self.has(Fault::LeasesAreIgnored) { UnixMillis(u64::MAX) } else { now };
+        self.tasks.take_over(taker, now, most)
+    }
+
+    fn sweep(&self, now: UnixMillis, most: usize) -> BoxFuture<'_, Result<Option<UnixMillis>, StoreError>> {
+        self.tasks.sweep(now, if self.has(Fault::NothingIsSwept) { 0 } else { most })
     }
 }
