@@ -1,6 +1,7 @@
 //! The command line.
 
 mod login;
+mod proxy;
 mod skills;
 mod values;
 
@@ -13,6 +14,7 @@ use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, S
 use duplexer::types::logging::LoggingLevel;
 
 pub(crate) use login::{AccountArguments, LoginArguments};
+pub(crate) use proxy::{GatewayArguments, ProxyArguments};
 pub(crate) use skills::{ServeArguments, SkillsVerb};
 pub(crate) use values::{Argument, arguments, texts};
 
@@ -120,6 +122,19 @@ pub(crate) enum Verb {
     /// List, show and fetch skills of a server, or serve a directory of them
     #[command(subcommand)]
     Skills(SkillsVerb),
+    /// Offer a server over another transport, and in both eras of the protocol
+    #[command(
+        override_usage = "duplexer proxy [OPTIONS] URL\n       duplexer proxy [OPTIONS] -- COMMAND...",
+        after_help = "Without --listen it serves standard input and output, as hosts start it. A lost connection is opened \
+        again, a program that ends is started again; the client's own connection stays."
+    )]
+    Proxy(ProxyArguments),
+    /// Offer all servers of an `mcp.json` as one
+    #[command(
+        after_help = "A tool `read` of the server `files` is called `files__read`. In the file, a server can have `prefix`, \
+        `allow` and `deny`; the last two are lists of names, which can end in *. Changes of the file are applied at once."
+    )]
+    Gateway(GatewayArguments),
     /// Log in at a server that requires it; other verbs do so when they run in a terminal
     Login(AccountArguments),
     /// Revoke the tokens of a server and forget them
@@ -131,7 +146,7 @@ pub(crate) enum Verb {
 }
 
 /// Options of the demo.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArguments {
     /// Serve standard input and output instead of HTTP
     #[arg(long, conflicts_with_all = ["host", "port"])]
@@ -148,6 +163,28 @@ pub(crate) struct DemoArguments {
     /// Print a line on standard error for each request: method, name, outcome and time
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    #[cfg(feature = "redis")]
+    #[command(flatten)]
+    pub(crate) shared: SharedArguments,
+}
+
+/// Options of a demo that is one node of several.
+#[cfg(feature = "redis")]
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SharedArguments {
+    /// Share sessions, changes and tasks with other nodes on a Redis or Valkey. All nodes need the same secret, in
+    /// `DUPLEXER_SECRET` or `--secret-file`
+    #[arg(long, value_name = "URL", conflicts_with = "stdio")]
+    pub(crate) redis: Option<String>,
+    /// Name of this node, for people
+    #[arg(long, value_name = "NAME", requires = "redis")]
+    pub(crate) node: Option<String>,
+    /// Namespace of the keys in the store
+    #[arg(long, value_name = "NAME", requires = "redis")]
+    pub(crate) namespace: Option<String>,
+    /// File with the secret that seals request states, at least 32 random bytes
+    #[arg(long, value_name = "PATH", requires = "redis")]
+    pub(crate) secret_file: Option<PathBuf>,
 }
 
 /// Authorization server of the demo.

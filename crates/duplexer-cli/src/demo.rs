@@ -1,8 +1,9 @@
 //! The demo server: one example of each feature, written like any other server.
 //!
-//! `tools`, `resources` and `prompts` are plain functions; `notebook` is their shared state; `serving` serves them
-//! over HTTP or stdio, after the `welcome` message.
+//! `tools`, `resources` and `prompts` are plain functions; `notebook` is their shared state; `backing` is what several nodes
+//! can share; `serving` serves them over HTTP or stdio, after the `welcome` message.
 
+mod backing;
 mod notebook;
 mod prompts;
 mod request_log;
@@ -11,10 +12,11 @@ mod serving;
 mod tools;
 mod welcome;
 
-use duplexer::prelude::*;
-use duplexer::server::subscriptions::MemoryBus;
-use duplexer::tasks::Tasks;
+use std::sync::Arc;
 
+use duplexer::prelude::*;
+
+use self::backing::Backing;
 use self::notebook::Notebook;
 use self::request_log::RequestLog;
 
@@ -28,18 +30,21 @@ enum Log {
 }
 
 /// Builds the server from the handlers of the submodules.
-fn server(log: Log) -> Result<Server, BoxError> {
-    let bus = MemoryBus::new();
+fn server(log: Log, backing: &Backing) -> Result<Server, BoxError> {
+    let bus = Arc::clone(&backing.bus);
     let mut builder = Server::builder("duplexer-demo", env!("CARGO_PKG_VERSION"));
     if log == Log::Requests {
         builder = builder.middleware(RequestLog::new());
+    }
+    if let Some(state) = &backing.request_state {
+        builder = builder.request_state(state.clone());
     }
     let server = builder
         .title("Duplexer demo")
         .instructions("A little of everything, to try clients with.")
         .logging()
-        .subscriptions(bus.clone())
-        .lifespan(move || Notebook::open(bus.clone()))
+        .subscriptions(Arc::clone(&bus))
+        .lifespan(move || Notebook::open(Arc::clone(&bus)))
         .dynamic()
         .tool(tools::echo)
         .tool(tools::add)
@@ -51,7 +56,7 @@ fn server(log: Log) -> Result<Server, BoxError> {
         .tool(tools::remember)
         .tool(tools::folders)
         .tool(tools::consult)
-        .extend(Tasks::new())
+        .extend(backing.tasks.clone())
         .tool(tools::report)
         .resource(Resource::text("demo://readme", "One server, every revision.").name("readme"))
         .resource(resources::clock)

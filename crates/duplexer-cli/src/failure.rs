@@ -114,6 +114,9 @@ impl From<CallError> for Failure {
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         match error {
+            ConnectError::Call(CallError::Timeout(_)) => {
+                Self::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
+            }
             ConnectError::Call(error) => error.into(),
             other => Self::new(Exit::Protocol, chain(&other)),
         }
@@ -181,6 +184,7 @@ mod tests {
         check(CallError::Transport(TransportFailure::Protocol("no".into())).into(), Exit::Protocol);
         check(ConnectError::NoCommonVersion(Vec::new()).into(), Exit::Protocol);
         check(ConnectError::Call(CallError::Closed).into(), Exit::Connect);
+        check(ConnectError::Call(CallError::timeout("x")).into(), Exit::Timeout);
     }
 
     #[test]

@@ -42,6 +42,18 @@ pub(crate) async fn authorization(
     if is_stored { renewing().map(Some) } else { Ok(None) }
 }
 
+/// Returns what authorizes the requests of a proxy, whose standard input belongs to the client: a login that becomes
+/// necessary opens a browser.
+pub(crate) fn of_proxy(arguments: &LoginArguments, terminal: &Arc<Terminal>) -> Result<OAuth, Failure> {
+    let builder = builder(arguments)?;
+    let builder = if arguments.no_browser {
+        builder.present(PrintUrl)
+    } else {
+        builder.present(Opener(Arc::clone(terminal)))
+    };
+    builder.build().map_err(failure)
+}
+
 /// Runs one of the verbs about logins.
 pub(crate) async fn run(account: Account, arguments: &AccountArguments) -> Result<(), Failure> {
     let terminal = Arc::new(Terminal::new());

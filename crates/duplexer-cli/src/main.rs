@@ -7,8 +7,10 @@
 mod arguments;
 mod demo;
 mod failure;
+mod gateway;
 mod login;
 mod output;
+mod proxy;
 mod questions;
 mod roots;
 mod sampling;
@@ -42,8 +44,8 @@ fn main() -> ExitCode {
     let line = CommandLine::read();
     line.choose_colour();
     let done = match line.verb {
-        None => demo::serve(line.demo),
-        Some(Verb::Demo(arguments)) => demo::serve(arguments),
+        None => demo::serve(&line.demo),
+        Some(Verb::Demo(arguments)) => demo::serve(&arguments),
         Some(Verb::List(list)) => {
             let details = if list.schema { Details::Schemas } else { Details::Description };
             ask(Word::List(details), &list.request)
@@ -70,6 +72,8 @@ fn main() -> ExitCode {
         Some(Verb::Skills(SkillsVerb::Show(request))) => ask(Word::ShowSkill, &request),
         Some(Verb::Skills(SkillsVerb::Fetch(request))) => ask(Word::FetchSkill, &request),
         Some(Verb::Skills(SkillsVerb::Serve(arguments))) => skills_server::serve(&arguments),
+        Some(Verb::Proxy(arguments)) => proxy::serve(&arguments),
+        Some(Verb::Gateway(arguments)) => gateway::serve(&arguments),
         Some(Verb::Login(arguments)) => run(login::run(Account::Login, &arguments)),
         Some(Verb::Logout(arguments)) => run(login::run(Account::Logout, &arguments)),
         Some(Verb::Status(arguments)) => run(login::run(Account::Status, &arguments)),

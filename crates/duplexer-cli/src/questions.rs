@@ -5,7 +5,6 @@ mod field;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::Arc;
 
-use duplexer::dispatch::CallClock;
 use duplexer::types::elicitation::{ElicitFormParams, ElicitParams, ElicitResult, ElicitUrlParams};
 use duplexer::types::json::JsonObject;
 use tokio::sync::Semaphore;
@@ -24,8 +23,6 @@ const CANCEL: &str = "/cancel";
 pub(crate) struct Questions {
     answers: Answers,
     terminal: Arc<Terminal>,
-    /// Paused while the user answers.
-    clock: CallClock,
     /// Serializes concurrent questions.
     turn: Semaphore,
 }
@@ -50,7 +47,7 @@ fn asks(message: &str) -> Text {
 }
 
 impl Questions {
-    pub(crate) fn new(request: &Request, terminal: Arc<Terminal>, clock: CallClock) -> Self {
+    pub(crate) fn new(request: &Request, terminal: Arc<Terminal>) -> Self {
         let answers = if io::stdin().is_terminal() && io::stderr().is_terminal() {
             Answers::Person
         } else if request.interactive {
@@ -58,12 +55,11 @@ impl Questions {
         } else {
             Answers::Unavailable
         };
-        Self { answers, terminal, clock, turn: Semaphore::new(1) }
+        Self { answers, terminal, turn: Semaphore::new(1) }
     }
 
     /// Asks the user and returns the answer.
     pub(crate) async fn answer(&self, asked: ElicitParams) -> ElicitResult {
-        let _paused = self.clock.pause();
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await.ok();
         self.terminal.clear();

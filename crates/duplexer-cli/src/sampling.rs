@@ -7,7 +7,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use duplexer::McpError;
-use duplexer::dispatch::CallClock;
 use duplexer::types::annotations::Role;
 use duplexer::types::error::ErrorCode;
 use duplexer::types::sampling::{CreateMessageParams, CreateMessageResult, StopReason};
@@ -27,20 +26,17 @@ const MODEL: &str = "duplexer --sample";
 pub(crate) struct Sampler {
     command: String,
     terminal: Arc<Terminal>,
-    /// Paused while the command runs.
-    clock: CallClock,
     /// Serializes concurrent requests.
     turn: Semaphore,
 }
 
 impl Sampler {
-    pub(crate) fn new(command: String, terminal: Arc<Terminal>, clock: CallClock) -> Self {
-        Self { command, terminal, clock, turn: Semaphore::new(1) }
+    pub(crate) fn new(command: String, terminal: Arc<Terminal>) -> Self {
+        Self { command, terminal, turn: Semaphore::new(1) }
     }
 
     /// Answers a request of the server.
     pub(crate) async fn answer(&self, asked: CreateMessageParams) -> Result<CreateMessageResult, McpError> {
-        let _paused = self.clock.pause();
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await.ok();
         self.terminal.clear();
@@ -104,7 +100,7 @@ mod tests {
     use super::*;
 
     async fn run(command: &str, request: &str) -> Result<String, String> {
-        Sampler::new(command.to_owned(), Arc::new(Terminal::new()), CallClock::new()).run(request).await
+        Sampler::new(command.to_owned(), Arc::new(Terminal::new())).run(request).await
     }
 
     #[tokio::test]

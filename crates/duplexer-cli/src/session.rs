@@ -10,7 +10,7 @@ use duplexer::client::{
     Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, OpenError, OpenWith as _,
     PinnedVersion, ServerNotification, TaskOptions,
 };
-use duplexer::dispatch::{CallClock, CallOptions, lock};
+use duplexer::dispatch::{CallOptions, lock};
 use duplexer::error::CallError;
 use duplexer::transport::FrameDirection;
 use duplexer::transport::child::{Child, ChildCommand};
@@ -48,7 +48,6 @@ pub(crate) struct Session {
     /// Notifications of the server.
     pub(crate) notifications: mpsc::Receiver<ServerNotification>,
     child: Option<Child>,
-    clock: CallClock,
     timeout: Option<Duration>,
     /// The task that the command waits for, and that Ctrl-C cancels.
     awaited: Mutex<Option<String>>,
@@ -62,12 +61,11 @@ impl Session {
         terminal: &Arc<Terminal>,
     ) -> Result<Self, Failure> {
         let arguments = &request.session;
-        let clock = CallClock::new();
-        let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
+        let questions = Questions::new(request, Arc::clone(terminal));
         let (sender, notifications) = mpsc::channel(BACKLOG);
         let builder = client_builder(arguments, terminal, questions, sender);
         let builder = with_roots(builder, arguments)?;
-        let builder = with_sampling(builder, arguments, terminal, &clock);
+        let builder = with_sampling(builder, arguments, terminal);
         let (client, child) = match target {
             Target::Url(url) => (Box::pin(over_http(url, arguments, builder, terminal)).await?, None),
             Target::Command(words) => {
@@ -76,8 +74,7 @@ impl Session {
             }
         };
         let (terminal, timeout) = (Arc::clone(terminal), arguments.timeout);
-        let session =
-            Self { client, terminal, notifications, child, clock, timeout, awaited: Mutex::default() };
+        let session = Self { client, terminal, notifications, child, timeout, awaited: Mutex::default() };
         session.set_log_level(arguments.log).await?;
         Ok(session)
     }
@@ -88,8 +85,7 @@ impl Session {
         call: Call<M>,
     ) -> Result<Json, ClientError> {
         let terminal = Arc::clone(&self.terminal);
-        let options = CallOptions::new().clock(self.clock.clone());
-        let mut options = options.on_progress(move |report| terminal.progress(&report));
+        let mut options = CallOptions::new().on_progress(move |report| terminal.progress(&report));
         options.timeout = self.timeout;
         let answer = call.options(options).raw().await;
         self.terminal.clear();
@@ -197,10 +193,9 @@ fn with_sampling(
     builder: ClientBuilder,
     arguments: &SessionArguments,
     terminal: &Arc<Terminal>,
-    clock: &CallClock,
 ) -> ClientBuilder {
     let Some(command) = &arguments.sample else { return builder };
-    let sampler = Arc::new(Sampler::new(command.clone(), Arc::clone(terminal), clock.clone()));
+    let sampler = Arc::new(Sampler::new(command.clone(), Arc::clone(terminal)));
     builder.on_sampling(move |asked| {
         let sampler = Arc::clone(&sampler);
         async move { sampler.answer(asked).await }
@@ -234,7 +229,7 @@ async fn over_http(
         transport = transport.authorization(Arc::new(oauth));
     }
     let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
-    match in_time(arguments, Box::pin(builder.open(transport))).await? {
+    match Box::pin(builder.open(transport)).await {
         Ok(client) => Ok(client),
         Err(OpenError::Connect(error)) => {
             Err(diagnosis::of_http(url, given, &error).unwrap_or_else(|| refused(error, arguments.era)))
@@ -261,10 +256,9 @@ async fn with_program(
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
-    let failure = match in_time(arguments, builder.connect(transport)).await {
-        Ok(Ok(client)) => return Ok((client, child)),
-        Ok(Err(error)) => refused(error, arguments.era),
-        Err(failure) => failure,
+    let failure = match builder.connect(transport).await {
+        Ok(client) => return Ok((client, child)),
+        Err(error) => refused(error, arguments.era),
     };
     Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await)
 }
@@ -278,13 +272,6 @@ fn traced(direction: FrameDirection, frame: &str) -> Text {
     let mut line = Text::new().then(style, arrow).then(Style::Plain, " ");
     line.append(&show::verbatim(frame));
     line
-}
-
-/// Waits for a session to open, up to the time limit.
-async fn in_time<T>(arguments: &SessionArguments, opening: impl Future<Output = T>) -> Result<T, Failure> {
-    timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await.map_err(|_| {
-        Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
-    })
 }
 
 /// Converts the error of opening a session, with a hint about the era.

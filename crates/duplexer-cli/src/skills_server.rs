@@ -9,7 +9,7 @@ use duplexer::skills::Skills;
 
 use crate::arguments::ServeArguments;
 use crate::failure::{Exit, Failure, chain};
-use crate::serving::{not_listening, service};
+use crate::serving::{not_listening, returning_memory, service};
 use crate::terminal::Terminal;
 
 /// Serves the skills below a directory until a shutdown signal.
@@ -33,13 +33,13 @@ fn on_http(server: Server, address: SocketAddr) -> Result<(), Failure> {
     let broken = |error: io::Error| Failure::new(Exit::Connect, error.to_string());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(broken)?;
     runtime.block_on(async {
-        let bound = service(server, address.ip())?.bind(address).await;
-        let bound = bound.map_err(|error| not_listening(address, &error, "skills serve DIR"))?;
+        let bound = service(server, address.ip(), None)?.bind(address).await;
+        let bound = bound.map_err(|error| not_listening(address, &error, "skills serve DIR --port"))?;
         let address = bound.local_addr().map_err(broken)?;
         Terminal::new().note(&format!(
             "The skills are served at http://{address}/mcp. Changes are seen within two seconds. Ctrl-C ends it.\n\n\
              Try it:\n  duplexer skills list http://{address}/mcp"
         ));
-        bound.serve().await.map_err(|error| Failure::new(Exit::Connect, chain(&error)))
+        returning_memory(bound.serve()).await.map_err(|error| Failure::new(Exit::Connect, chain(&error)))
     })
 }

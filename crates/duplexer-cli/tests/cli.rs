@@ -13,6 +13,11 @@ mod files;
 mod listening;
 #[path = "cli/login.rs"]
 mod login;
+#[cfg(feature = "redis")]
+#[path = "cli/nodes.rs"]
+mod nodes;
+#[path = "cli/proxy.rs"]
+mod proxy;
 #[path = "cli/screen.rs"]
 mod screen;
 #[path = "cli/skills.rs"]

@@ -1,10 +1,11 @@
 //! Shared state of the demo's handlers: created when the server starts, dropped when it ends.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duplexer::prelude::BoxError;
-use duplexer::server::subscriptions::{Event, MemoryBus};
+use duplexer::server::subscriptions::{Event, SubscriptionBus};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -25,14 +26,15 @@ pub(super) struct Notebook {
 
 impl Notebook {
     #[expect(clippy::unused_async, reason = "a lifespan is async, for those who open more than a notebook")]
-    pub(super) async fn open(bus: MemoryBus) -> Result<Self, BoxError> {
+    pub(super) async fn open(bus: Arc<dyn SubscriptionBus>) -> Result<Self, BoxError> {
         let mut ticking = JoinSet::new();
         ticking.spawn(async move {
             let mut ticks = interval(TICK);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;
-                bus.tell(&Event::resource_updated(CLOCK));
+                // A tick that cannot be published is followed by another one.
+                let _ = bus.publish(Event::resource_updated(CLOCK)).await;
             }
         });
         Ok(Self { opened: Instant::now(), notes: AtomicUsize::new(0), _ticking: ticking })

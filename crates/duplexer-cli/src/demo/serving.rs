@@ -7,23 +7,32 @@ use duplexer::Server;
 use duplexer::auth::{Auth, dev};
 use duplexer::prelude::run_stdio;
 use duplexer::shutdown_signal::ShutdownSignals;
+use duplexer_http::StreamableHttp;
 
 use super::Log;
+use super::backing::Backing;
 use super::welcome::{USER, welcome};
 use crate::arguments::{AuthChoice, DemoArguments};
 use crate::failure::{Exit, Failure, chain};
-use crate::serving::{not_listening, service};
+use crate::serving::{not_listening, returning_memory, service};
 use crate::terminal::Terminal;
 
 /// Serves the demo until a shutdown signal.
-pub(crate) fn serve(arguments: DemoArguments) -> Result<(), Failure> {
+pub(crate) fn serve(arguments: &DemoArguments) -> Result<(), Failure> {
     let log = if arguments.verbose { Log::Requests } else { Log::Nothing };
-    let server = super::server(log).map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))?;
+    let server = |backing: &Backing| {
+        super::server(log, backing).map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))
+    };
     if arguments.stdio {
-        on_stdio(&server)
-    } else {
-        on_http(server, SocketAddr::new(arguments.host, arguments.port), arguments.auth)
+        return on_stdio(&server(&Backing::in_memory())?);
     }
+    let broken = |error: io::Error| Failure::new(Exit::Connect, error.to_string());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(broken)?;
+    runtime.block_on(async {
+        let backing = Backing::open(arguments).await?;
+        let address = SocketAddr::new(arguments.host, arguments.port);
+        on_http(service(server(&backing)?, address.ip(), backing.stores)?, address, arguments.auth).await
+    })
 }
 
 fn on_stdio(server: &Server) -> Result<(), Failure> {
@@ -34,27 +43,28 @@ fn on_stdio(server: &Server) -> Result<(), Failure> {
     run_stdio(server).map_err(|error| Failure::new(Exit::Connect, chain(&error)))
 }
 
-fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Result<(), Failure> {
+async fn on_http(
+    service: StreamableHttp,
+    address: SocketAddr,
+    auth: Option<AuthChoice>,
+) -> Result<(), Failure> {
     let broken = |error: io::Error| Failure::new(Exit::Connect, error.to_string());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(broken)?;
-    runtime.block_on(async {
-        let bound = service(server, address.ip())?.bind(address).await;
-        let bound = bound.map_err(|error| not_listening(address, &error, "demo"))?;
-        let mut signals = ShutdownSignals::listen().map_err(broken)?;
-        let address = bound.local_addr().map_err(broken)?;
-        let protection = auth.map(|AuthChoice::Dev| protection(address)).transpose()?;
-        let terminal = Terminal::new();
-        terminal.note(&welcome(address, auth));
-        let end = async move {
-            signals.next().await;
-            terminal.interrupted();
-        };
-        match protection {
-            None => bound.serve_until(end).await,
-            Some(protection) => bound.layer(protection).serve_until(end).await,
-        }
-        Ok(())
-    })
+    let bound = service.bind(address).await.map(duplexer_http::HttpServer::health_routes);
+    let bound = bound.map_err(|error| not_listening(address, &error, "demo --port"))?;
+    let mut signals = ShutdownSignals::listen().map_err(broken)?;
+    let address = bound.local_addr().map_err(broken)?;
+    let protection = auth.map(|AuthChoice::Dev| protection(address)).transpose()?;
+    let terminal = Terminal::new();
+    terminal.note(&welcome(address, auth));
+    let end = async move {
+        returning_memory(signals.next()).await;
+        terminal.interrupted();
+    };
+    match protection {
+        None => bound.serve_until(end).await,
+        Some(protection) => bound.layer(protection).serve_until(end).await,
+    }
+    Ok(())
 }
 
 /// Builds an authorization server next to the demo: every browser is its single user.

@@ -51,7 +51,10 @@ fn protected(url: &str, address: SocketAddr) -> String {
             "who gives out tokens".to_owned(),
         ),
         (format!("curl -s http://{address}/.well-known/oauth-authorization-server"), "how".to_owned()),
-        (format!("{} call {url} add a:=2 b:=3", program()), "opens your browser, then prints 5".to_owned()),
+        (
+            format!("{} call {url} add a:=2 b:=3", program()),
+            "opens your browser, then prints the sum".to_owned(),
+        ),
         ("npx @modelcontextprotocol/inspector".to_owned(), "connect to the server".to_owned()),
     ];
     format!(

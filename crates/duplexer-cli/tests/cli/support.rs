@@ -109,6 +109,11 @@ impl RunningServer {
         line_of(&mut self.stderr)
     }
 
+    /// Returns its process id.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// Interrupts it like Ctrl-C and returns its exit code.
     pub(crate) fn interrupt(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
