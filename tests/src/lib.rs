@@ -2,8 +2,16 @@
 //! and the transport.
 
 pub mod authored;
+#[cfg(unix)]
+pub mod cluster;
+#[cfg(target_os = "linux")]
+pub mod costs;
 pub mod protected;
+pub mod proxy;
+pub mod random;
+pub mod reply;
 pub mod scale;
+pub mod store_program;
 pub mod tasks;
 
 use std::sync::Arc;

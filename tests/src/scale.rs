@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use duplexer_auth::{AccessToken, Auth, AuthConfigError};
-use duplexer_http::{SharedStores, StreamableHttp};
+use duplexer_http::{SharedStores, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::request_state::RequestState;
 use duplexer_server::resource::Resource;
 use duplexer_server::subscriptions::{Event, SubscriptionBus};
@@ -26,6 +26,8 @@ pub const DRAIN: Duration = Duration::from_secs(4);
 /// Time after which a client resumes a stream.
 pub const RETRY: Duration = Duration::from_millis(200);
 
+/// Maximum number of listeners of a node.
+const MAX_LISTENERS: usize = 4096;
 const AUDIENCE: &str = "http://127.0.0.1/mcp";
 
 /// Where tools write what they have done.
@@ -123,7 +125,9 @@ async fn run_count(cx: &Context, ledger: &Ledger, count: &Count) -> Result<Strin
     let Count { n, ms, tag } = count;
     ledger.write(&format!("count {tag}")).map_err(|error| ToolError::new(error.to_string()))?;
     for step in 1..=*n {
-        sleep(Duration::from_millis(*ms)).await;
+        if *ms > 0 {
+            sleep(Duration::from_millis(*ms)).await;
+        }
         cx.progress(step).total(*n).message(&format!("{tag}:{step}")).await;
     }
     Ok(format!("{tag}:{n}"))
@@ -131,7 +135,22 @@ async fn run_count(cx: &Context, ledger: &Ledger, count: &Count) -> Result<Strin
 
 /// Builds the service of one node.
 pub fn service(server: Server, stores: SharedStores) -> Result<StreamableHttp, BoxError> {
-    Ok(StreamableHttp::builder(server).scale_out(stores).shutdown_grace(DRAIN).sse_retry(RETRY).build()?)
+    service_with_notice(server, stores, Duration::ZERO)
+}
+
+/// Builds the service of one node that is still served requests for some time after it has begun to end.
+pub fn service_with_notice(
+    server: Server,
+    stores: SharedStores,
+    notice: Duration,
+) -> Result<StreamableHttp, BoxError> {
+    Ok(builder(server, stores).shutdown_notice(notice).build()?)
+}
+
+/// Returns the settings of one node.
+pub fn builder(server: Server, stores: SharedStores) -> StreamableHttpBuilder {
+    let service = StreamableHttp::builder(server).scale_out(stores).max_subscriptions(MAX_LISTENERS);
+    service.shutdown_grace(DRAIN).sse_retry(RETRY)
 }
 
 /// Returns the authorization: clients that show the same bearer text are the same principal.

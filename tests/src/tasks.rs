@@ -39,6 +39,12 @@ impl Gate {
     }
 }
 
+/// Returns the lease of a node, and of a process: 2 s, unless `TASK_LEASE` has another number of seconds.
+pub fn lease() -> Duration {
+    let seconds = std::env::var("TASK_LEASE").ok().map(|text| text.parse().expect("a number of seconds"));
+    Duration::from_secs(seconds.unwrap_or(2))
+}
+
 /// Returns limits that a test with many tasks needs.
 pub fn many() -> TaskLimits {
     let mut limits = TaskLimits::default();

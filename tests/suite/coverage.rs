@@ -28,6 +28,7 @@ fn only_tests_count_and_only_known_areas_are_ids() {
     assert_eq!(cited("src/a.rs"), ["P-RPC-90", "RUN-90"]);
     assert_eq!(cited("src/a/tests.rs"), ["RUN-91 b", "P-RPC-90 b", "RUN-90 b"]);
     assert_eq!(cited("src/tests/a.rs").len(), 3);
+    assert!(is_id("D-3") && is_id("F-12") && !is_id("D-") && !is_id("F-123") && !is_id("E-3"));
     assert!(is_id("R-S30") && is_id("R-H120") && !is_id("R-S3") && !is_id("R-X30"));
     assert!(
         is_id("RUN-01")

@@ -5,11 +5,12 @@
 //! runs as many seeds, `SCALE_SEED=17` runs that one.
 
 mod actions;
-mod client;
+pub mod client;
 mod drain;
 mod interleaving;
-mod nodes;
+pub mod nodes;
 mod ports;
+mod reconnection;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -32,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What happened in one run.
 #[derive(Default)]
-struct Report {
+pub struct Report {
     findings: Vec<Finding>,
     /// Lines that the tools must have written, each once.
     effects: Effects,
@@ -46,7 +47,7 @@ impl Report {
     }
 
     /// Compares the lines that the tools have written with those that they must have.
-    fn check_lines(&mut self, lines: &[String]) {
+    pub fn check_lines(&mut self, lines: &[String]) {
         let mut written = BTreeMap::new();
         for line in lines {
             *written.entry(line.clone()).or_insert(0_usize) += 1;
@@ -66,7 +67,7 @@ impl Report {
     }
 
     #[track_caller]
-    fn assert_none(&self, seed: u64) {
+    pub fn assert_none(&self, seed: u64) {
         let texts: Vec<String> = self.findings.iter().map(ToString::to_string).collect();
         assert!(texts.is_empty(), "seed {seed}: {:?}\n{}", count(&self.findings), texts.join("\n"));
     }
@@ -74,15 +75,15 @@ impl Report {
 
 /// Scale of one run.
 #[derive(Clone, Copy)]
-struct Size {
-    clients: usize,
-    actions: usize,
+pub struct Size {
+    pub clients: usize,
+    pub actions: usize,
     /// Milliseconds between two progress notifications.
-    pace: u64,
+    pub pace: u64,
 }
 
 /// Runs clients with concurrent actions, one listener each, and ends their sessions.
-async fn story(nodes: &Arc<Nodes>, seed: u64, size: Size) -> Report {
+pub async fn story(nodes: &Arc<Nodes>, seed: u64, size: Size) -> Report {
     let (mut random, mut report) = (Random::new(seed), Report::default());
     let mut clients = Vec::new();
     for number in 0..size.clients {

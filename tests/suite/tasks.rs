@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use duplexer::tasks::Tasks;
 use duplexer::testing::{TestClient, in_process};
@@ -11,7 +10,7 @@ use duplexer_core::error::CallError;
 use duplexer_core::transport::child::{Child, ChildCommand};
 use duplexer_http::{MemoryEventStore, StreamableHttp};
 use duplexer_http_client::HttpTransport;
-use duplexer_tests::tasks::{Gate, many, server};
+use duplexer_tests::tasks::{Gate, lease, many, server};
 use duplexer_types::elicitation::ElicitResult;
 use duplexer_types::task::TaskStatus;
 use serde_json::json;
@@ -111,6 +110,7 @@ impl Scratch {
     async fn connect(&self, gate: &str, revision: &str) -> (Client, Child) {
         let command = ChildCommand::new(env!("CARGO_BIN_EXE_stdio-server"));
         let directory = self.0.to_str().unwrap();
+        let command = command.env("TASK_LEASE", lease().as_secs().to_string());
         let (transport, child) = command.args(["tasks", directory, gate]).spawn().unwrap();
         (client(revision).connect(transport).await.unwrap(), child)
     }
@@ -227,7 +227,7 @@ async fn ten_thousand_tasks_end_with_their_own_results() {
 /// and its result comes too late.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_stood_still_does_not_end_its_task_again() {
-    let tasks = Tasks::new().lease(Duration::from_millis(300)).limits(many());
+    let tasks = Tasks::new().lease(lease()).limits(many());
     let (gate, shared) = (Gate::closed(), tasks.clone());
     let (resume, stopped) = mpsc::sync_channel::<()>(1);
     let (send_id, id) = tokio::sync::oneshot::channel();

@@ -1,8 +1,10 @@
 //! Nodes of one server, for tests of scale-out.
 //!
 //! `scale-server --port N` serves `/mcp` and `/readyz` on 127.0.0.1. With `--nodes COUNT` one process has that many nodes,
-//! on the ports from N on, which share stores in memory. With `--redis URL` it is one node of those that share a store. Bearer texts are principals. `SCALE_SECRET` is the key of request
-//! states (64 hexadecimal digits), `SCALE_LEDGER` the file in which `count` and `mark` write what they have done.
+//! on the ports from N on, which share stores in memory. With `--redis URL` it is one node of those that share a store; the
+//! others give it up after `--lease MS`. With `--notice MS` a node that ends is still served requests for that long. Bearer
+//! texts are principals. `SCALE_SECRET` is the key of request states (64 hexadecimal digits), `SCALE_LEDGER` the file in
+//! which `count` and `mark` write what they have done.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,10 +14,11 @@ use duplexer_http::{MemoryCluster, StreamableHttp};
 use duplexer_redis::Shared;
 use duplexer_server::BoxError;
 use duplexer_server::subscriptions::MemoryBus;
-use duplexer_tests::scale::{Ledger, auth, server, service};
+use duplexer_tests::scale::{Ledger, auth, server, service_with_notice};
 use tokio::task::JoinSet;
 
-const USAGE: &str = "usage: scale-server --port PORT [--nodes COUNT | --redis URL]";
+const USAGE: &str =
+    "usage: scale-server --port PORT [--nodes COUNT | --redis URL [--lease MS]] [--notice MS]";
 /// Idle time of sessions.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 
@@ -23,16 +26,21 @@ struct Options {
     port: u16,
     nodes: u16,
     redis: Option<String>,
+    lease: Duration,
+    notice: Duration,
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, BoxError> {
     let (mut port, mut nodes, mut redis) = (None, 1, None);
+    let (mut lease, mut notice) = (10_000, 0);
     while let Some(option) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{option} needs a value\n{USAGE}"));
         match option.as_str() {
             "--port" => port = Some(value()?.parse()?),
             "--nodes" => nodes = value()?.parse()?,
             "--redis" => redis = Some(value()?),
+            "--lease" => lease = value()?.parse()?,
+            "--notice" => notice = value()?.parse()?,
             _ => return Err(format!("unknown option {option}\n{USAGE}").into()),
         }
     }
@@ -43,7 +51,8 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, BoxEr
     if nodes > 1 && redis.is_some() {
         return Err("--redis: a node that shares a store is one process; leave out --nodes".into());
     }
-    Ok(Options { port, nodes, redis })
+    let (lease, notice) = (Duration::from_millis(lease), Duration::from_millis(notice));
+    Ok(Options { port, nodes, redis, lease, notice })
 }
 
 /// Returns the key of request states, which all nodes of a server share.
@@ -62,15 +71,19 @@ async fn run(options: Options) -> Result<(), BoxError> {
     let secret = secret()?;
     let ledger = std::env::var_os("SCALE_LEDGER").map_or(Ledger::None, |path| Ledger::File(path.into()));
     if let Some(url) = &options.redis {
-        let shared = Shared::connect(url).namespace("scale").node(format!("port {}", options.port)).await?;
+        let name = format!("port {}", options.port);
+        let shared = Shared::connect(url).namespace("scale").node(name).lease(options.lease).await?;
         let server = server(&ledger, Arc::new(shared.bus()), &secret)?;
-        return serve(service(server, shared.stores())?, options.port).await;
+        return serve(service_with_notice(server, shared.stores(), options.notice)?, options.port).await;
     }
     let (cluster, bus) = (MemoryCluster::new(IDLE), MemoryBus::new());
     let mut nodes = JoinSet::new();
     for number in 0..options.nodes {
         let server = server(&ledger, Arc::new(bus.clone()), &secret)?;
-        nodes.spawn(serve(service(server, cluster.node())?, options.port + number));
+        nodes.spawn(serve(
+            service_with_notice(server, cluster.node(), options.notice)?,
+            options.port + number,
+        ));
     }
     while let Some(ended) = nodes.join_next().await {
         ended??;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use duplexer::tasks::{FileTasks, Tasks};
 use duplexer::{BoxError, Server};
 use duplexer_core::dispatch::{DispatchLimits, DispatchOptions};
-use duplexer_tests::tasks::{Gate, many};
+use duplexer_tests::tasks::{Gate, lease, many};
 
 fn main() -> ExitCode {
     let server = match std::env::args().nth(1).as_deref() {
@@ -32,13 +32,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns a server with tasks in a directory, a short lease, and tools that wait if the gate is closed.
+/// Returns a server with tasks in a directory, and tools that wait if the gate is closed.
 fn tasks() -> Result<Server, BoxError> {
     let directory = std::env::args().nth(2).ok_or("which directory?")?;
     let gate = match std::env::args().nth(3).as_deref() {
         Some("closed") => Gate::closed(),
         _ => Gate::open(),
     };
-    let tasks = Tasks::on(FileTasks::open(directory)?).lease(Duration::from_secs(2)).limits(many());
+    let tasks = Tasks::on(FileTasks::open(directory)?).lease(lease()).limits(many());
     Ok(duplexer_tests::tasks::server(tasks, gate))
 }

@@ -8,6 +8,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_redis::{Connect, Shared};
 use duplexer_server::subscriptions::SubscriptionBus;
+use duplexer_server::tasks::TaskStore;
 
 use super::proxy::{Fault, Proxy};
 use super::repeating::{self, Repeating};
@@ -26,16 +27,36 @@ const DELIVERIES: &[&str] = &[
 ];
 
 /// Laws that wait for sessions to expire, in real time.
-const EXPIRY: &[&str] = &[
+pub const EXPIRY: &[&str] = &[
     "an_unused_session_expires",
     "use_renews_a_session_and_a_stranger_does_not",
     "an_expired_session_takes_its_streams_with_it",
 ];
 
-struct OnStore {
+/// Nodes on a store.
+pub struct OnStore {
     url: String,
     repeats: bool,
     idle: Duration,
+    seal: Option<[u8; 32]>,
+}
+
+impl OnStore {
+    pub fn new(url: String, idle: Duration) -> Self {
+        Self { url, repeats: false, idle, seal: None }
+    }
+
+    /// Encrypts what is stored.
+    pub fn sealed(mut self, secret: [u8; 32]) -> Self {
+        self.seal = Some(secret);
+        self
+    }
+
+    /// Repeats operations whose outcome is unknown, as the server does.
+    fn repeating(mut self) -> Self {
+        self.repeats = true;
+        self
+    }
 }
 
 fn limits(idle: Duration) -> StoreLimits {
@@ -62,17 +83,29 @@ fn connect(url: &str, idle: Duration) -> Connect {
 impl StoresUnderTest for OnStore {
     fn node(&self) -> BoxFuture<'_, Result<NodeStores, StoreError>> {
         Box::pin(async {
-            let connected = async || connect(&self.url, self.idle).await;
+            let connected = async || {
+                let connect = connect(&self.url, self.idle);
+                match self.seal {
+                    Some(secret) => connect.seal([secret]).await,
+                    None => connect.await,
+                }
+            };
             let mut shared = connected().await;
             while self.repeats && shared.is_err() {
                 shared = connected().await;
             }
             let shared = shared.map_err(|error| StoreError::Unavailable(error.into()))?;
             let bus: Arc<dyn SubscriptionBus> = Arc::new(shared.bus());
+            let tasks: Arc<dyn TaskStore> = Arc::new(shared.tasks());
             Ok(if self.repeats {
-                NodeStores { shared: repeating::stores(&shared.stores()), bus: Arc::new(Repeating(bus)) }
+                let tasks = Arc::new(Repeating(tasks));
+                NodeStores {
+                    shared: repeating::stores(&shared.stores()),
+                    bus: Arc::new(Repeating(bus)),
+                    tasks,
+                }
             } else {
-                NodeStores { shared: shared.stores(), bus }
+                NodeStores { shared: shared.stores(), bus, tasks }
             })
         })
     }
@@ -85,7 +118,7 @@ impl StoresUnderTest for OnStore {
 #[tokio::test]
 async fn a_real_store_obeys_the_laws() {
     let Some(store) = Store::start("laws").await else { return };
-    let stores = OnStore { url: store.url(), repeats: false, idle: Duration::from_secs(60) };
+    let stores = OnStore::new(store.url(), Duration::from_secs(60));
     for law in LAWS.iter().filter(|law| !EXPIRY.contains(&law.name())) {
         law.check(&stores).await.unwrap();
     }
@@ -94,7 +127,7 @@ async fn a_real_store_obeys_the_laws() {
 #[tokio::test]
 async fn a_real_store_obeys_the_laws_of_expiry() {
     let Some(store) = Store::start("laws of expiry").await else { return };
-    let stores = OnStore { url: store.url(), repeats: false, idle: Duration::from_secs(2) };
+    let stores = OnStore::new(store.url(), Duration::from_secs(2));
     for law in LAWS.iter().filter(|law| EXPIRY.contains(&law.name())) {
         law.check(&stores).await.unwrap();
     }
@@ -104,7 +137,7 @@ async fn a_real_store_obeys_the_laws_of_expiry() {
 async fn operations_whose_answers_are_lost_obey_the_laws() {
     let Some(store) = Store::start("laws with lost answers").await else { return };
     let proxy = Proxy::start(store.port).await;
-    let stores = OnStore { url: proxy.url(), repeats: true, idle: Duration::from_secs(60) };
+    let stores = OnStore::new(proxy.url(), Duration::from_secs(60)).repeating();
     proxy.set(Fault::LoseAnswers);
     let exempt = |name| DELIVERIES.contains(&name) || EXPIRY.contains(&name);
     for law in LAWS.iter().filter(|law| !exempt(law.name())) {
@@ -117,7 +150,7 @@ async fn operations_whose_answers_are_lost_obey_the_laws() {
 async fn a_store_that_returns_is_used_again() {
     let Some(store) = Store::start("a store that returns").await else { return };
     let proxy = Proxy::start(store.port).await;
-    let stores = OnStore { url: proxy.url(), repeats: true, idle: Duration::from_secs(60) };
+    let stores = OnStore::new(proxy.url(), Duration::from_secs(60)).repeating();
     let node = stores.node().await.unwrap();
     for fault in [Fault::Cut, Fault::Hold] {
         proxy.set(fault);

@@ -13,6 +13,9 @@ use duplexer_http::{
     SharedStores, StreamKey, Wake,
 };
 use duplexer_server::subscriptions::{Event, EventListener, Position, Since, Subscription, SubscriptionBus};
+use duplexer_server::tasks::{
+    Taker, TaskCreation, TaskId, TaskLimits, TaskOwner, TaskRecord, TaskReplacement, TaskStore, UnixMillis,
+};
 use duplexer_types::jsonrpc::RequestId;
 
 /// Wraps a store.
@@ -149,5 +152,40 @@ impl SubscriptionBus for Repeating<dyn SubscriptionBus> {
 
     fn latest(&self) -> Position {
         self.0.latest()
+    }
+}
+
+impl TaskStore for Repeating<dyn TaskStore> {
+    fn create(&self, record: Arc<TaskRecord>, limits: TaskLimits) -> Answer<'_, TaskCreation> {
+        repeat(move || self.0.create(Arc::clone(&record), limits.clone()))
+    }
+
+    fn get<'a>(&'a self, id: &'a TaskId) -> Answer<'a, Option<Arc<TaskRecord>>> {
+        repeat(move || self.0.get(id))
+    }
+
+    fn put(&self, record: Arc<TaskRecord>) -> Answer<'_, TaskReplacement> {
+        repeat(move || self.0.put(Arc::clone(&record)))
+    }
+
+    fn list(
+        &self,
+        owner: Option<TaskOwner>,
+        after: Option<TaskId>,
+        most: usize,
+    ) -> Answer<'_, Vec<Arc<TaskRecord>>> {
+        repeat(move || self.0.list(owner.clone(), after.clone(), most))
+    }
+
+    fn renew(&self, taker: Taker, now: UnixMillis) -> Answer<'_, Vec<TaskId>> {
+        repeat(move || self.0.renew(taker, now))
+    }
+
+    fn take_over(&self, taker: Taker, now: UnixMillis, most: usize) -> Answer<'_, Vec<Arc<TaskRecord>>> {
+        repeat(move || self.0.take_over(taker, now, most))
+    }
+
+    fn sweep(&self, now: UnixMillis, most: usize) -> Answer<'_, Option<UnixMillis>> {
+        repeat(move || self.0.sweep(now, most))
     }
 }

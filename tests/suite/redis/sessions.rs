@@ -141,7 +141,7 @@ async fn every_key_has_an_expiry() {
     }
 }
 
-/// SCL-23: a record of a later layout is not understood, not changed, and not deleted.
+/// SCL-23, SCL-24: a record of a later layout is not understood, not changed, and not deleted.
 #[tokio::test]
 async fn a_record_of_a_later_layout_is_unreadable() {
     let Some(store) = Store::start("layouts").await else { return };
@@ -156,7 +156,7 @@ async fn a_record_of_a_later_layout_is_unreadable() {
     assert!(matches!(refused, Err(StoreError::Unreadable(_))), "{refused:?}");
 }
 
-/// SCL-23: a field of a later version survives the changes of this one.
+/// SCL-23, SCL-24: a field of a later version survives the changes of this one.
 #[tokio::test]
 async fn unknown_fields_are_kept() {
     let Some(store) = Store::start("unknown fields").await else { return };

@@ -1,6 +1,5 @@
-//! A store process of its own: `REDIS_SERVER`, or `valkey-server` or `redis-server` on `PATH`.
+//! A store process of its own, with a port and a folder of its own (SCL-95).
 
-use std::ffi::OsString;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use duplexer_redis::{Connect, Shared};
+use duplexer_tests::store_program;
 
 /// A running store with an empty folder. It ends with this value.
 pub struct Store {
@@ -27,7 +27,7 @@ impl Store {
 
     /// Starts a store with further options.
     pub async fn start_with(test: &str, options: &[&str]) -> Option<Self> {
-        let Some(program) = program() else {
+        let Some(program) = store_program::find() else {
             assert!(
                 !std::env::var("CI").is_ok_and(|value| value == "true" || value == "1"),
                 "no redis-server or valkey-server: set REDIS_SERVER, or install one"
@@ -40,7 +40,7 @@ impl Store {
         std::fs::create_dir_all(&folder).unwrap();
         // Another process can take the port before the store does.
         for _ in 0..10 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let process = Command::new(&program)
                 .args([
                     "--port",
@@ -79,6 +79,35 @@ impl Store {
         false
     }
 
+    /// Starts a sentinel that watches a store under the name `main`.
+    pub async fn start_sentinel(test: &str, watched: &Self) -> Option<Self> {
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("duplexer-redis-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (port, file) = (free_port(), folder.join("sentinel.conf"));
+        let watched = watched.port;
+        let settings = format!(
+            "port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {watched} 1\n\
+             sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 5000\n"
+        );
+        std::fs::write(&file, settings).unwrap();
+        let Some(program) = store_program::find() else {
+            println!("SKIPPED (no redis-server): {test}");
+            return None;
+        };
+        let process =
+            Command::new(program).arg(file).arg("--sentinel").stdout(Stdio::null()).spawn().unwrap();
+        let mut sentinel = Self { process, folder, port };
+        assert!(sentinel.is_ready().await, "the sentinel does not start");
+        Some(sentinel)
+    }
+
+    /// Ends the process, as if its machine had died.
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
     /// Returns its folder, which is removed with it.
     pub fn folder(&self) -> &std::path::Path {
         &self.folder
@@ -105,23 +134,12 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-fn program() -> Option<OsString> {
-    if let Some(program) = std::env::var_os("REDIS_SERVER") {
-        return Some(program);
-    }
-    let path = std::env::var_os("PATH")?;
-    let mut folders = std::env::split_paths(&path);
-    folders.find_map(|folder| {
-        let found = ["valkey-server", "redis-server"]
-            .map(|name| folder.join(name))
-            .into_iter()
-            .find(|it| it.is_file());
-        found.map(Into::into)
-    })
+/// Returns a port that no program uses at the moment.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

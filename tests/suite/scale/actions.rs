@@ -68,7 +68,7 @@ impl Action {
             Deed::AskTwice => self.ask_twice().await.map(|()| Effects::new()),
             Deed::Cancel => self.cancel().await.map(|()| Effects::from([format!("count {tag}")])),
             Deed::Mark => self.mark().await.map(|()| Effects::from([format!("mark {tag}")])),
-            Deed::Duplicate => self.duplicate().await.map(|()| Effects::from([format!("count {tag}")])),
+            Deed::Duplicate => self.duplicate().await.map(|()| Effects::new()),
             Deed::Stranger => self.stranger().await.map(|()| Effects::from([format!("count {tag}")])),
             Deed::EnvelopeEcho => self.envelope_echo().await.map(|()| Effects::new()),
             Deed::EnvelopeAsk => self.envelope_ask().await.map(|()| Effects::new()),
@@ -255,24 +255,24 @@ impl Action {
         }
     }
 
-    /// SCL-31: an id is in flight once. The request that has it is not affected by another one.
+    /// SCL-31: an id is in flight once, and the request that has it is not affected by another one. It waits for an answer
+    /// meanwhile, so that it cannot have ended however long a message takes.
     async fn duplicate(&mut self) -> Outcome {
-        let n = 4 + self.random.below(8);
-        let mut stream = self.start_count(n).await?;
-        self.progress(&mut stream, 1).await?;
-        let arguments = json!({"n": 1, "ms": 0, "tag": format!("{} again", self.tag)});
-        let params = json!({"name": "count", "arguments": arguments});
-        let Some(id) = stream.id else { return Ok(()) };
+        let arguments = json!({"tag": self.tag});
+        let mut stream = self.start("ask", arguments).await?;
+        let question = self.question(&mut stream).await?;
+        let params = json!({"name": "mark", "arguments": {"tag": format!("{} again", self.tag)}});
+        let duplicate = request(stream.id.unwrap_or_default(), "tools/call", params);
         let client = Arc::clone(&self.client);
-        // Sent once: a node that shuts down refuses it too, and later the id would be free.
+        // To one node only: one that shuts down refuses it too.
         let node = client.nodes.any(&mut self.random);
-        let reply = client.post(node, &request(id, "tools/call", params)).await;
-        let status = reply.status;
-        ensure(status == 503 || (400..500).contains(&status), Kind::Doubled, || {
+        let status = client.post(node, &duplicate).await.status;
+        ensure(matches!(status, 409 | 503), Kind::Doubled, || {
             format!("{}: a second request with its id got {status}", self.tag)
         })?;
-        drop(reply);
-        self.follow(&mut stream, 2, n).await
+        self.reply(&question, "once").await?;
+        let expected = format!("{}:once", self.tag);
+        self.expect_text(&mut stream, &expected).await
     }
 
     /// SCL-11: to another principal the session does not exist, and its request runs on.

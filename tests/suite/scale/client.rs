@@ -7,48 +7,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+pub use duplexer_tests::random::Random;
+use duplexer_tests::reply::{Event, Events, Reply};
 use http::Request;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::nodes::{Event, Events, Nodes, Reply};
+use super::nodes::Nodes;
 use crate::wire::envelope;
 use crate::{ENVELOPE, HANDSHAKE};
 
 /// Number of times that a client resumes a stream without receiving anything.
 const ATTEMPTS: usize = 20;
-
-/// A sequence of numbers that depends on its seed only (`SplitMix64`).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.bits() % limit as u64).unwrap()
-    }
-
-    pub fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    /// Returns an independent sequence.
-    pub fn fork(&mut self) -> Self {
-        Self(self.bits())
-    }
-}
 
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -178,6 +149,16 @@ impl Client {
             session: self.session.clone(),
             next_id: AtomicI64::new(1_000_000),
         }
+    }
+
+    /// Returns the same principal without a session.
+    pub fn without_session(&self) -> Self {
+        Self { session: String::new(), ..self.impersonated_by(&self.name) }
+    }
+
+    /// Returns the same client of other nodes.
+    pub fn at(&self, nodes: &Arc<Nodes>) -> Self {
+        Self { nodes: Arc::clone(nodes), ..self.impersonated_by(&self.name) }
     }
 
     fn head(&self, method: &str) -> http::request::Builder {

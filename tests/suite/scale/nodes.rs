@@ -7,16 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_auth::AuthService;
-use duplexer_core::error::BoxError;
 use duplexer_http::{MemoryCluster, SharedStores, ShutdownHandle, StreamableHttp};
 use duplexer_server::subscriptions::MemoryBus;
+use duplexer_tests::reply::Reply;
 use duplexer_tests::scale::{Ledger, auth, server, service};
-use http::{Request, Response};
-use http_body_util::combinators::UnsyncBoxBody;
+use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
@@ -70,8 +68,7 @@ impl Cluster {
         };
         let services: Vec<StreamableHttp> = (0..count).map(|_| cluster.service()).collect();
         cluster.handles = Mutex::new(services.iter().map(StreamableHttp::handle).collect());
-        let targets = services.into_iter().map(|service| Mutex::new(auth().unwrap().protect(service)));
-        cluster.nodes = Arc::new(Nodes::new(Targets::Here(targets.collect())));
+        cluster.nodes = Arc::new(Nodes::of(services));
         cluster
     }
 
@@ -101,6 +98,12 @@ impl Cluster {
 impl Nodes {
     fn new(targets: Targets) -> Self {
         Self { targets, unready: Mutex::default() }
+    }
+
+    /// Returns the nodes with these services.
+    pub fn of(services: impl IntoIterator<Item = StreamableHttp>) -> Self {
+        let protect = |service| Mutex::new(auth().unwrap().protect(service));
+        Self::new(Targets::Here(services.into_iter().map(protect).collect()))
     }
 
     /// Returns the nodes at these addresses.
@@ -140,91 +143,4 @@ impl Nodes {
             }
         }
     }
-}
-
-/// A response. Dropping it disconnects the client.
-pub struct Reply {
-    pub status: u16,
-    pub session: Option<String>,
-    is_stream: bool,
-    body: UnsyncBoxBody<Bytes, BoxError>,
-    /// Drives the connection. Aborted on drop.
-    _connection: Option<JoinSet<()>>,
-}
-
-impl Reply {
-    fn new(response: Response<UnsyncBoxBody<Bytes, BoxError>>, connection: Option<JoinSet<()>>) -> Self {
-        let header = |name| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
-        let session = header("mcp-session-id");
-        let is_stream = header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-        let status = response.status().as_u16();
-        Self { status, session, is_stream, body: response.into_body(), _connection: connection }
-    }
-
-    pub fn is_stream(&self) -> bool {
-        self.is_stream
-    }
-
-    /// Reads a JSON body. `Null` if it is empty.
-    pub async fn json(self) -> Value {
-        let Some(bytes) = self.body.collect().await.ok().map(http_body_util::Collected::to_bytes) else {
-            return Value::Null;
-        };
-        serde_json::from_slice(&bytes).unwrap_or_default()
-    }
-
-    pub fn events(self) -> Events {
-        Events { reply: self, text: Vec::new() }
-    }
-}
-
-/// An event of a stream.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    pub id: Option<String>,
-    /// The message. `None` in an event that only has an id.
-    pub message: Option<Value>,
-}
-
-/// The events of a response, as they arrive.
-pub struct Events {
-    reply: Reply,
-    text: Vec<u8>,
-}
-
-impl Events {
-    /// Returns the next event; `None` at the end, and where the connection breaks.
-    pub async fn next(&mut self) -> Option<Event> {
-        loop {
-            if let Some(at) = self.text.windows(2).position(|pair| pair == b"\n\n") {
-                let rest = self.text.split_off(at + 2);
-                let text = String::from_utf8(std::mem::replace(&mut self.text, rest)).unwrap();
-                if let Some(event) = parse(&text) {
-                    return Some(event);
-                }
-                continue;
-            }
-            let frame = self.reply.body.frame().await?.ok()?;
-            if let Ok(data) = frame.into_data() {
-                // Lines end with CRLF or LF. Messages have neither.
-                self.text.extend(data.iter().filter(|byte| **byte != b'\r'));
-            }
-        }
-    }
-}
-
-/// Reads one event. `None` for a comment or a retry hint alone.
-fn parse(text: &str) -> Option<Event> {
-    let field = |name: &str| {
-        let values: Vec<&str> = text
-            .lines()
-            .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .map(|value| value.strip_prefix(' ').unwrap_or(value))
-            .collect();
-        (!values.is_empty()).then(|| values.join("\n"))
-    };
-    let id = field("id");
-    let message = field("data").filter(|data| !data.is_empty());
-    let message = message.map(|data| serde_json::from_str(&data).unwrap());
-    (id.is_some() || message.is_some()).then_some(Event { id, message })
 }

@@ -16,7 +16,7 @@ use super::nodes::Nodes;
 use super::{Size, story};
 use crate::redis::store::Store;
 
-const SECRET: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+pub const SECRET: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const NODES: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(60);
 

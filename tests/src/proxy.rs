@@ -29,6 +29,7 @@ pub enum Fault {
 
 /// A proxy that ends with this value.
 pub struct Proxy {
+    /// Where it listens.
     pub port: u16,
     state: Arc<State>,
     _tasks: JoinSet<()>,
@@ -40,6 +41,7 @@ struct State {
 }
 
 impl Proxy {
+    /// Starts a proxy of the store at this port.
     pub async fn start(store: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -49,10 +51,12 @@ impl Proxy {
         Self { port, state, _tasks: tasks }
     }
 
+    /// Begins a fault, or ends it.
     pub fn set(&self, fault: Fault) {
         self.state.fault.store(fault as u8, Ordering::SeqCst);
     }
 
+    /// Returns the address for nodes.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
