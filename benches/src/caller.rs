@@ -2,6 +2,9 @@
 //!
 //! Both check the text of every result.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use duplexer::client::{Client, Negotiation, PinnedVersion};
 use duplexer_http_client::HttpTransport;
 use duplexer_types::version::ProtocolVersion;
@@ -72,7 +75,7 @@ impl Caller {
     /// Makes this many calls, one after another. Fails if a result is not the echoed text.
     pub async fn call(&self, times: usize) -> Result<(), String> {
         let text = text::of(SIZE);
-        for number in 0..times {
+        for _ in 0..times {
             let arguments = json!({"text": text});
             let echoed = match self {
                 Self::Ours(client) => {
@@ -81,7 +84,7 @@ impl Caller {
                     result.content.first().and_then(|content| Some(content.as_text()? == text))
                 }
                 Self::Plain(plain) => {
-                    let result = plain.call(number, &arguments).await;
+                    let result = plain.call(&arguments).await;
                     result.and_then(|result| Some(result["content"][0]["text"].as_str()? == text))
                 }
             };
@@ -101,6 +104,8 @@ pub struct Plain {
     era: Era,
     /// Headers of every request.
     headers: HeaderMap,
+    /// Number of calls so far. Concurrent requests of one session must have different ids.
+    calls: Arc<AtomicU64>,
 }
 
 impl Plain {
@@ -110,7 +115,8 @@ impl Plain {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let mut plain = Self { client: reqwest::Client::new(), url: url.to_owned(), era, headers };
+        let calls = Arc::default();
+        let mut plain = Self { client: reqwest::Client::new(), url: url.to_owned(), era, headers, calls };
         if era == Era::Sessions {
             plain.shake_hands().await?;
         }
@@ -138,7 +144,8 @@ impl Plain {
         response.status().is_success().then_some(response)
     }
 
-    async fn call(&self, id: usize, arguments: &Value) -> Option<Value> {
+    async fn call(&self, arguments: &Value) -> Option<Value> {
+        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let (mut params, mut headers) = (json!({"name": "echo", "arguments": arguments}), HeaderMap::new());
         if self.era == Era::Envelope {
             params["_meta"] = json!({

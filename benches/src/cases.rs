@@ -7,7 +7,7 @@ use crate::client_call::ClientCall;
 use crate::http_call::HttpCall;
 use crate::kernel::Kernel;
 use crate::stream_call::StreamCall;
-use crate::{FRAME, Way, allocations, baseline, ours, server, text};
+use crate::{FRAME, Way, allocations, baseline, ours, server, task_get, text};
 
 /// One measured case.
 #[derive(Debug)]
@@ -32,6 +32,11 @@ pub const PLAIN_CLIENT_CASE: &str = "client-http-plain";
 /// Calls a tool over HTTP with our client.
 pub const CLIENT_CASE: &str = "client-http";
 
+/// Echo of the catalog, the baseline of [`TASK_CASE`].
+pub const ECHO_CASE: &str = "call-10";
+/// Looks a finished task up.
+pub const TASK_CASE: &str = "task-get";
+
 /// All cases.
 pub const CASES: &[Case] = &[
     Case { name: FRAME_CASE, calls: 2000, make: || Some(frame(ours)) },
@@ -40,8 +45,9 @@ pub const CASES: &[Case] = &[
     Case { name: "envelope-5", calls: 2000, make: || kernel(Kernel::echo(ENVELOPE, 5)) },
     Case { name: "handshake", calls: 2000, make: || kernel(Kernel::echo(HANDSHAKE, 0)) },
     Case { name: "handshake-5", calls: 2000, make: || kernel(Kernel::echo(HANDSHAKE, 5)) },
-    Case { name: "call-10", calls: 2000, make: || kernel(offered(10, Ask::Call)) },
+    Case { name: ECHO_CASE, calls: 2000, make: || kernel(offered(10, Ask::Call)) },
     Case { name: "call-1000", calls: 2000, make: || kernel(offered(1000, Ask::Call)) },
+    Case { name: TASK_CASE, calls: 2000, make: || kernel(task_get::finished()) },
     Case { name: "list-1", calls: 2000, make: || kernel(offered(1, Ask::List)) },
     Case { name: "list-50", calls: 2000, make: || kernel(offered(50, Ask::List)) },
     Case { name: "echo-64k", calls: 50, make: || kernel(asked("tools/call", &echo_of(LARGE))) },

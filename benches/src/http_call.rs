@@ -35,14 +35,25 @@ impl HttpCall {
 
     /// Creates a tool call in a session of the handshake era.
     pub fn session(params: &str) -> Option<Self> {
-        let mut call = Self::new(Handshake::Sessions)?;
-        let mut ignored = Vec::new();
-        call.body = Bytes::from_static(message::INITIALIZE.as_bytes());
-        let session = call.exchange(&mut ignored)?.get("mcp-session-id")?.clone();
-        call.set("mcp-session-id", session);
-        call.body = Bytes::from_static(message::INITIALIZED.as_bytes());
-        call.exchange(&mut ignored)?;
+        let mut call = Self::without_session()?;
+        call.open_session()?;
         Some(call.asks(Era::Handshake, params))
+    }
+
+    /// Creates a service with sessions, none of which is open.
+    pub fn without_session() -> Option<Self> {
+        Self::new(Handshake::Sessions)
+    }
+
+    /// Opens a session, and uses it for the next calls.
+    pub fn open_session(&mut self) -> Option<()> {
+        let mut ignored = Vec::new();
+        self.headers.remove("mcp-session-id");
+        self.body = Bytes::from_static(message::INITIALIZE.as_bytes());
+        let session = self.exchange(&mut ignored)?.get("mcp-session-id")?.clone();
+        self.set("mcp-session-id", session);
+        self.body = Bytes::from_static(message::INITIALIZED.as_bytes());
+        self.exchange(&mut ignored).map(|_| ())
     }
 
     /// Creates a tool call in the handshake era, without sessions.

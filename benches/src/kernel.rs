@@ -43,9 +43,19 @@ impl Kernel {
 
     /// Creates a server with a repeated request. `params` are the members of an object, without `_meta`.
     pub fn new(server: &Server, version: ProtocolVersion, method: &str, params: &str) -> Option<Self> {
+        Self::with_meta(server, version, (method, params), META)
+    }
+
+    /// Creates the same with other members of `_meta` (envelope era).
+    pub fn with_meta(
+        server: &Server,
+        version: ProtocolVersion,
+        (method, params): (&str, &str),
+        meta: &str,
+    ) -> Option<Self> {
         let comma = if params.is_empty() { "" } else { "," };
         let params = match version.era() {
-            Era::Envelope => format!(r#"{{{params}{comma}"_meta":{{{META}}}}}"#),
+            Era::Envelope => format!(r#"{{{params}{comma}"_meta":{{{meta}}}}}"#),
             Era::Handshake => format!("{{{params}}}"),
         };
         Some(Self {
@@ -74,6 +84,12 @@ impl Kernel {
         };
         jsonrpc::write_success(out, &id, &reply.ok()?).ok()
     }
+}
+
+/// Returns the context of a request whose channel has no peer.
+pub fn call_context() -> CallContext {
+    let transport = Arc::new(TransportContext::stream("bench"));
+    CallContext::new(Some(RequestId::from(42_i64)), transport, Arc::<NoPeer>::default())
 }
 
 fn server(middlewares: usize) -> Option<Server> {

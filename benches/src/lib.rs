@@ -19,6 +19,7 @@ pub mod message;
 mod ours;
 pub mod server;
 pub mod stream_call;
+pub mod task_get;
 pub mod text;
 #[cfg(feature = "tokens")]
 pub mod tokens;

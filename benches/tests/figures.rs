@@ -1,9 +1,14 @@
 //! The part of the figures that is cheap to check: responses and allocations.
 
-use duplexer_bench::allocations::Counting;
-use duplexer_bench::cases::{CASES, Case, FRAME_CASE, PLAIN_CASE, find};
+use duplexer::tasks::{TaskPolicy, Tasks};
+use duplexer::{Server, Tool};
+use duplexer_bench::allocations::{self, Counting};
+use duplexer_bench::cases::{CASES, Case, FRAME_CASE, PLAIN_CASE, TASK_CASE, find};
+use duplexer_bench::catalog::{self, Ask};
 use duplexer_bench::figures::{self, Figure};
 use duplexer_bench::{REPLY, text};
+use duplexer_server::ServerBuilder;
+use duplexer_types::version::ProtocolVersion;
 use serde_json::Value;
 
 #[global_allocator]
@@ -22,6 +27,26 @@ fn no_case_allocates_more_than_recorded() {
     let found = figures::compare(&recorded, &measured);
     assert!(found.faults.is_empty(), "{}", found.faults.join("\n"));
     assert!(measured.iter().all(|figure| figure.allocations > 0), "the allocator counts: {measured:?}");
+}
+
+/// TSK-D18: a tool that is not task-capable pays nothing for the extension.
+#[test]
+fn a_plain_tool_allocates_the_same_with_tasks_and_without() {
+    let count = |builder: ServerBuilder<()>| {
+        let server = builder.tool(catalog::tool(7)).build().unwrap();
+        let kernel = catalog::asked(&server, ProtocolVersion::LATEST_ENVELOPE, Ask::Call).unwrap();
+        let mut out = Vec::with_capacity(4096);
+        let counted = (0..8).map(|_| {
+            out.clear();
+            allocations::during(|| kernel.answer(&mut out).unwrap())
+        });
+        counted.min().unwrap()
+    };
+    let builder = || Server::builder("bench-server", "1.0.0");
+    let task_capable = Tool::new("other", || async { "done" }).task(TaskPolicy::new());
+    let with_tasks = count(builder().extend(Tasks::new()).tool(task_capable));
+    assert_eq!(with_tasks, count(builder()));
+    assert!(with_tasks > 0, "the allocator counts");
 }
 
 /// Returns the second response of the case with this name.
@@ -57,6 +82,7 @@ fn a_call_is_answered_with_its_text_in_the_shape_of_its_era() {
         ("handshake-5", fox),
         ("call-10", "hello"),
         ("call-1000", "hello"),
+        ("task-get", fox),
         ("echo-64k", &large),
         ("stream-echo", &small),
         ("http-envelope", &small),
@@ -64,7 +90,10 @@ fn a_call_is_answered_with_its_text_in_the_shape_of_its_era() {
         ("http-stateless", &small),
         ("http-echo-64k", &large),
     ] {
-        let result = result(name);
+        let mut result = result(name);
+        if name == TASK_CASE {
+            result = result["result"].take();
+        }
         assert_eq!(result["content"][0]["text"], expected, "{name}");
         let handshake = ["handshake", "session", "stateless"].iter().any(|era| name.contains(era));
         assert_eq!(result["resultType"].is_null(), handshake, "{name}");

@@ -61,8 +61,20 @@ async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
     }
     let mut signals = ShutdownSignals::listen()?;
     let bound = service.build()?.bind(("127.0.0.1", port)).await?.max_connections(16_384);
-    bound.serve_until(async move { signals.next().await }).await;
+    bound.serve_until(async move { returning_memory(signals.next()).await }).await;
     Ok(())
+}
+
+/// Awaits the end and allocates a large block once a second, as the command does: mimalloc returns free memory only when the
+/// program allocates.
+async fn returning_memory<T>(end: impl Future<Output = T>) -> T {
+    let mut end = std::pin::pin!(end);
+    loop {
+        if let Ok(ended) = tokio::time::timeout(Duration::from_secs(1), &mut end).await {
+            return ended;
+        }
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(1 << 20)));
+    }
 }
 
 /// Serves only requests with a token from the file and the `required` scopes.
