@@ -2,7 +2,7 @@
 //!
 //! `everything-server PORT` serves both eras at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of
 //! its output says where it is. Behind a proxy `everything-server PORT URL HOST` names the URL that clients know, and the
-//! host under which the proxy knows the server.
+//! host under which the proxy knows the server. `everything-server --stdio` serves standard input and output.
 
 mod asking;
 mod changes;
@@ -25,7 +25,11 @@ const SKILLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/skills");
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let mut arguments = std::env::args().skip(1);
-    let port: u16 = arguments.next().ok_or("usage: everything-server PORT [URL HOST]")?.parse()?;
+    let first = arguments.next().ok_or("usage: everything-server PORT [URL HOST], or --stdio")?;
+    if first == "--stdio" {
+        return Ok(duplexer::serve_stdio(&server()?).await?);
+    }
+    let port: u16 = first.parse()?;
     // Events are kept, so that a client can come back for the rest of a stream.
     let mut service = StreamableHttp::builder(server()?).event_store(MemoryEventStore::new());
     if let (Some(url), Some(host)) = (arguments.next(), arguments.next()) {

@@ -1,12 +1,15 @@
 //! A server with every feature for the official clients: over stdio, or with the arguments `http PORT` at
 //! `http://127.0.0.1:PORT/mcp` and, for older clients, `/sse`. Port 0 selects a free one; the first line of output is the
-//! URL. With `resumable` streams can be resumed; with `guarded` requests require a token.
+//! URL. With `resumable` streams can be resumed; with `guarded` requests require a token; with `tasks` the tools are those
+//! of `tasks.rs`.
 //!
-//! Written against the registry directly: the authoring layer has its own tests.
+//! Written against the registry directly, but for tasks: the authoring layer has its own tests.
 
+mod tasks;
 mod tools;
 
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -55,14 +58,14 @@ fn main() -> ExitCode {
 fn serve(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
         [] => Ok(run_stdio(&build(Server::builder("interop", "1.0.0"))?)?),
+        [kind] if kind == "tasks" => Ok(run_stdio(&tasks::server()?)?),
         [http, port] if http == "http" => serve_http(port.parse()?, Kind::Plain),
-        [http, port, kind] if http == "http" && kind == "resumable" => {
-            serve_http(port.parse()?, Kind::Resumable)
-        }
-        [http, port, kind] if http == "http" && kind == "guarded" => serve_http(port.parse()?, Kind::Guarded),
-        _ => Err("usage: interop-server [http PORT [resumable | guarded]]".into()),
+        [http, port, kind] if http == "http" => serve_http(port.parse()?, kind.parse()?),
+        _ => Err(USAGE.into()),
     }
 }
+
+const USAGE: &str = "usage: interop-server [tasks | http PORT [resumable | guarded | tasks]]";
 
 /// Variant of the server over HTTP.
 #[derive(Clone, Copy)]
@@ -72,6 +75,21 @@ enum Kind {
     Resumable,
     /// Requests require a token of the authorization server in the same process.
     Guarded,
+    /// Its tools run as tasks.
+    Tasks,
+}
+
+impl FromStr for Kind {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "resumable" => Ok(Self::Resumable),
+            "guarded" => Ok(Self::Guarded),
+            "tasks" => Ok(Self::Tasks),
+            _ => Err(USAGE),
+        }
+    }
 }
 
 /// Every call requires the scope `mcp`; a call that changes something requires `write` too.
@@ -99,6 +117,10 @@ async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
             let auth = auth(&format!("http://{}", listener.local_addr()?))?;
             let server = server.middleware(auth.guard().tool("change", ["write"]).build()?);
             run(StreamableHttp::new(build(server)?).with_listener(listener).layer(auth)).await
+        }
+        Kind::Tasks => {
+            let service = StreamableHttp::builder(tasks::server()?).event_store(MemoryEventStore::new());
+            run(service.build()?.with_listener(listener)).await
         }
     }
 }
