@@ -4,6 +4,9 @@
 
 #[path = "examples/clients.rs"]
 mod clients;
+#[cfg(target_os = "linux")]
+#[path = "examples/cluster.rs"]
+mod cluster;
 #[path = "examples/first.rs"]
 mod first;
 #[path = "examples/http.rs"]
