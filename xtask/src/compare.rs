@@ -1,5 +1,6 @@
 //! `cargo xtask compare`: load on the server, on a floor without any protocol, and on other servers if given. With
-//! `client`: our client beside a plain program, and other clients if given, against one server.
+//! `client`: our client beside a plain program, and other clients if given, against one server. With `proxy`: our proxy
+//! beside the server behind it, and beside proxies of others.
 //!
 //! The program `load` of the package `duplexer-bench` starts the servers, loads them in turn and prints their cost. This
 //! command builds the programs and passes their paths. With `--record` it writes the medians of seven runs into the
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::process::{self, PACKAGE_OF_BENCHES};
-use crate::{Failure, scale};
+use crate::{Failure, npm, python, scale};
 
 /// The servers of this repository: name, kind of load, program, options.
 const SERVERS: &[(&str, &str, &str)] = &[
@@ -39,6 +40,11 @@ fn run(arguments: &[String]) -> Result<(), String> {
         && client == "client"
     {
         return clients(rest);
+    }
+    if let Some((proxy, rest)) = arguments.split_first()
+        && proxy == "proxy"
+    {
+        return proxies(rest);
     }
     let record = arguments.iter().any(|argument| argument == "--record");
     let folder = process::packaged(PACKAGE_OF_BENCHES, &["load", "floor", "bench-server"])?;
@@ -73,6 +79,42 @@ fn clients(arguments: &[String]) -> Result<(), String> {
     for (name, caller) in [("plain", "plain"), ("duplexer", "ours")] {
         let client = program("bench-client");
         load.arg("--beside").arg(format!("{name}={client} {caller} {{era}} {{url}}"));
+    }
+    process::run(load.args(arguments))
+}
+
+/// Pins of the proxies of others.
+const PROXIES: &str = "benches/proxies";
+/// Scenarios of a comparison of proxies, unless others are named. Those of others know sessions only.
+const PROXIED: [&str; 3] = ["stdio-echo-64", "http-envelope-16", "http-sessions-16"];
+
+/// Compares proxies: the server itself is the first, to which the ratios refer. The CPU time is that of the proxy alone.
+fn proxies(arguments: &[String]) -> Result<(), String> {
+    let folder = process::packaged(PACKAGE_OF_BENCHES, &["load", "bench-server"])?;
+    let server = folder.join("bench-server");
+    let proxy = process::packaged("duplexer-cli", &["duplexer"])?.join("duplexer");
+    let python = python::environment("proxies", &process::root().join(PROXIES).join("requirements.txt"))?;
+    let node = npm::installed(PROXIES)?.node("supergateway/dist/index.js");
+    let script = npm::installed(PROXIES)?.file("supergateway/dist/index.js");
+    let (server, proxy) = (server.display(), proxy.display());
+    let (python, node) = (python.join("bin/mcp-proxy"), node.get_program().display().to_string());
+    let commands = [
+        format!("server:stdio={server} stdio"),
+        format!("server:http={server} http {{port}}"),
+        format!("duplexer:stdio={proxy} proxy -- {server} stdio"),
+        format!("duplexer:http={proxy} proxy --listen {{port}} -- {server} stdio"),
+        format!("mcp-proxy:sessions={} --port {{port}} -- {server} stdio", python.display()),
+        format!(
+            "supergateway:sessions={node} {} --stdio '{server} stdio' --outputTransport streamableHttp --stateful --logLevel none --port {{port}}",
+            script.display()
+        ),
+    ];
+    let mut load = Command::new(folder.join("load"));
+    for command in &commands {
+        load.arg("--beside").arg(command);
+    }
+    if arguments.iter().all(|argument| argument.starts_with('-')) {
+        load.args(PROXIED);
     }
     process::run(load.args(arguments))
 }

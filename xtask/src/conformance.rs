@@ -8,10 +8,11 @@ mod report;
 mod skills;
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use self::report::Report;
 use crate::Failure;
@@ -47,6 +48,8 @@ enum Route {
     Direct,
     /// Through a plain reverse proxy.
     BehindProxy,
+    /// Through `duplexer proxy`, with the server over standard input and output.
+    ThroughProxy,
 }
 
 /// Runs the suite for one revision, or for all: against our server, or with our client.
@@ -71,6 +74,11 @@ pub(crate) fn every_revision() -> Result<(), String> {
     check(&Run { revisions: &REVISIONS, route: Route::Direct })
 }
 
+/// Runs all required variants through `duplexer proxy`.
+pub(crate) fn every_revision_through_proxy() -> Result<(), String> {
+    check(&Run { revisions: &REVISIONS, route: Route::ThroughProxy })
+}
+
 impl Run {
     fn parse(arguments: &[String]) -> Result<Self, Failure> {
         let mut run = Self { revisions: &REVISIONS, route: Route::Direct };
@@ -78,12 +86,13 @@ impl Run {
         while let Some(argument) = arguments.next() {
             match (argument.as_str(), arguments.as_slice().first()) {
                 ("--behind-proxy", _) => run.route = Route::BehindProxy,
+                ("--through-proxy", _) => run.route = Route::ThroughProxy,
                 ("--requirements", Some(name)) => {
                     run.revisions = revision(name)?;
                     arguments.next();
                 }
                 _ => {
-                    let usage = "conformance takes `--requirements REVISION` and `--behind-proxy`";
+                    let usage = "conformance takes `--requirements REVISION`, and `--behind-proxy` or `--through-proxy`";
                     return Err(Failure::Usage(usage.to_owned()));
                 }
             }
@@ -116,7 +125,30 @@ fn check(run: &Run) -> Result<(), String> {
             let proxy = Server::start(&proxy, &[&port, address, INTERNAL_HOST])?;
             check_at(&format!("{}/mcp", proxy.url()), &packages, run.revisions)
         }
+        Route::ThroughProxy => {
+            let proxy = through_proxy(&program)?;
+            check_at(proxy.url(), &packages, run.revisions)
+        }
     }
+}
+
+/// Starts `duplexer proxy` in front of the server, which it starts for every client.
+fn through_proxy(program: &Path) -> Result<Server, String> {
+    let duplexer = built("duplexer-cli", "duplexer")?;
+    let port = free_port()?;
+    let program = program.to_str().ok_or("the path of the server is not text")?;
+    let script = format!("echo http://127.0.0.1:{port}/mcp; exec \"$@\"");
+    let proxy = duplexer.to_str().ok_or("the path of the proxy is not text")?;
+    let words =
+        ["-c", &script, "sh", proxy, "proxy", "--listen", &port, "--resumable", "--", program, "--stdio"];
+    let server = Server::start(Path::new("/bin/sh"), &words)?;
+    for _ in 0..200 {
+        if TcpStream::connect(format!("127.0.0.1:{port}")).is_ok() {
+            return Ok(server);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Err("the proxy does not listen".to_owned())
 }
 
 /// Returns a free port: the server must know the port of the proxy before the proxy knows the port of the server.
@@ -199,6 +231,7 @@ mod tests {
     fn the_proxy_is_in_the_way_only_if_asked_for() {
         let route = |line| parse(line).map(|run| run.route);
         assert_eq!(route("--requirements 2025-11-25 --behind-proxy"), Ok(Route::BehindProxy));
+        assert_eq!(route("--through-proxy"), Ok(Route::ThroughProxy));
         assert_eq!(route("--requirements 2025-11-25"), Ok(Route::Direct));
     }
 }

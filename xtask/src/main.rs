@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod cluster;
 mod compare;
 mod conformance;
 mod deny;
@@ -84,26 +85,32 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        usage: "compare [client] [--seconds N] [--runs N] [--record] [--beside S=CMD] [scenario ..]",
-        about: "the server under load, compared with a floor without any protocol and with other servers; or clients",
+        usage: "compare [client | proxy] [--seconds N] [--runs N] [--record] [--beside S=CMD] [scenario ..]",
+        about: "the server under load, compared with a floor without any protocol and with other servers; or clients, or proxies",
         run: compare::command,
     },
     Command {
         name: "interop",
         usage: "interop",
-        about: "the official clients against our servers; needs python3 and npm",
+        about: "clients of other implementations against our servers, and our clients against theirs; needs python3 and npm",
         run: interop::command,
     },
     Command {
         name: "conformance",
-        usage: "conformance [client] [--requirements R] [--behind-proxy | --alone]",
+        usage: "conformance [client] [--requirements R] [--behind-proxy | --through-proxy | --alone]",
         about: "the official conformance suite against our server, or with our client; needs npm",
         run: conformance::command,
     },
     Command {
+        name: "restarts",
+        usage: "restarts",
+        about: "`duplexer proxy` under load while the program behind it is killed a hundred times",
+        run: restarts,
+    },
+    Command {
         name: "soak",
-        usage: "soak [--requests N]",
-        about: "sessions by the thousand against a release build, and what they leave behind in its memory",
+        usage: "soak [tasks | --requests N]",
+        about: "sessions by the thousand against a release build, and what they leave in its memory; or tasks with a 30 s lease",
         run: soak::command,
     },
     Command {
@@ -111,6 +118,12 @@ const COMMANDS: &[Command] = &[
         usage: "scale [--plot | PART ..]",
         about: "how the cost of one process grows with what it holds, against a release build; --plot only redraws",
         run: scale::command,
+    },
+    Command {
+        name: "cluster-test",
+        usage: "cluster-test [--seeds N] [--seed N] [--seconds N] [--balancer B] [--record]",
+        about: "three nodes on a store under load, while nodes and store fail; or --costs, what the store costs",
+        run: cluster::command,
     },
     Command {
         name: "weight",
@@ -151,6 +164,17 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         Some(command) => (command.run)(rest),
         None => Err(Failure::Usage(format!("unknown command `{name}`"))),
     }
+}
+
+/// Runs the test of restarts, which kills the program ten times, with a hundred.
+fn restarts(arguments: &[String]) -> Result<(), Failure> {
+    no_arguments("restarts", arguments)?;
+    let test = ["test", "--locked", "--package", "duplexer-cli", "--test", "cli", "killed_under_load"];
+    let mut cargo = std::process::Command::new(process::program("cargo"));
+    process::run(cargo.args(test).env("PROXY_CYCLES", "100")).map_err(|reason| {
+        eprintln!("restarts: {reason}");
+        Failure::Failed
+    })
 }
 
 fn help(arguments: &[String]) -> Result<(), Failure> {

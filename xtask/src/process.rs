@@ -110,6 +110,17 @@ pub(crate) fn built(package: &str, name: &str) -> Result<PathBuf, String> {
     Ok(target().join("debug").join(name))
 }
 
+/// Builds optimised programs of the workspace, without link-time optimisation, and returns their folder.
+pub(crate) fn released(package: &str, names: &[&str]) -> Result<PathBuf, String> {
+    let mut cargo = Command::new(program("cargo"));
+    cargo.args(["build", "--release", "--locked", "--package", package]);
+    for name in names {
+        cargo.args(["--bin", name]);
+    }
+    run(&mut cargo).map_err(|reason| format!("{} could not be built: {reason}", names.join(", ")))?;
+    Ok(target().join("release"))
+}
+
 /// The package of the benchmarks.
 pub(crate) const PACKAGE_OF_BENCHES: &str = "duplexer-bench";
 

@@ -23,6 +23,7 @@ use crate::load::{self, Fault};
 use crate::{Failure, process};
 
 pub(crate) use self::document::with_table;
+pub(crate) use self::plot::{Axis, STYLE};
 
 /// A part of the measurement that can be repeated alone.
 struct Part {

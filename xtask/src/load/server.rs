@@ -33,15 +33,10 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it with these options, and waits until it listens.
     pub(crate) fn start(options: &[&str]) -> Result<Self, Fault> {
-        Self::start_with(options, &[])
-    }
-
-    /// Does the same with variables in its environment.
-    pub(crate) fn start_with(options: &[&str], environment: &[(&str, &str)]) -> Result<Self, Fault> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let own = port.to_string();
         let mut command = program();
-        command.args(["http", &own]).args(options).envs(environment.iter().copied()).stdin(Stdio::null());
+        command.args(["http", &own]).args(options).stdin(Stdio::null());
         let server = Self { process: Process(command.spawn()?), port };
         let until = Instant::now() + PATIENCE;
         while Connection::open(port).is_err() {

@@ -127,8 +127,12 @@ fn manifest(text: &str) -> Result<Vec<(String, Option<Reason>)>, String> {
     Ok(listed)
 }
 
-/// `RUN-05`, `P-RPC-5` for a row of the specification, `R-S30` for a case of an attack, `TSK-D5` for a promise of the design.
+/// `RUN-05`, `P-RPC-5` for a row of the specification, `R-S30` for a case of an attack, `TSK-D5` for a promise of the design,
+/// `D-3` and `F-3` for a defect and a friction of the client.
 pub(crate) fn is_id(word: &str) -> bool {
+    if let Some(number) = word.strip_prefix("D-").or_else(|| word.strip_prefix("F-")) {
+        return (1..=2).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+    }
     if let Some(case) = word.strip_prefix("R-") {
         let number = case.strip_prefix(['S', 'H', 'M']).unwrap_or_default();
         return (2..=3).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());

@@ -189,17 +189,8 @@ pub(super) const PANELS: &[Panel] = &[
         sizes: "cancelled calls",
         cost: "MB of memory",
         each: None,
-        // What the allocator keeps after the first storm depends on timing; the others must not add to it.
-        growth: Growth::Flat { times: 1.5, slack: 50.0 },
-        lines: &[Line { series: "at_once.memory", label: ONE_LINE }],
-    },
-    Panel {
-        title: "The same with MIMALLOC_PURGE_DELAY=0",
-        sizes: "cancelled calls",
-        cost: "MB of memory",
-        each: None,
         growth: Growth::Below { most: 80.0 },
-        lines: &[Line { series: "at_once.purged", label: ONE_LINE }],
+        lines: &[Line { series: "at_once.memory", label: ONE_LINE }],
     },
 ];
 

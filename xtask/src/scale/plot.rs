@@ -6,7 +6,7 @@ mod axis;
 
 use std::fmt::Write as _;
 
-use self::axis::Axis;
+pub(crate) use self::axis::Axis;
 use super::figures::{Figures, grouped};
 use super::panels::{Growth, PANELS, Panel, middle};
 
@@ -23,7 +23,8 @@ const NOTE: &str =
     "dashed: in proportion to the cost at the middle size, or as at the smallest where it is to stay";
 const NOTE_HEIGHT: f64 = 30.0;
 
-const STYLE: &str = "
+/// Style sheet of all plots.
+pub(crate) const STYLE: &str = "
   svg { font: 12px system-ui, sans-serif }
   .page { fill: #ffffff } .frame { stroke: #888888; fill: none } .grid { stroke: #e4e4e4 }
   text { fill: #222222 } .title { font-size: 14px; font-weight: 600 } .guide { stroke: #999999; stroke-dasharray: 5 4 }

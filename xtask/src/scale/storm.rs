@@ -7,6 +7,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
 use std::process::{ChildStdin, ChildStdout};
+use std::thread;
+use std::time::Duration;
 
 use super::figures::Figures;
 use crate::load::{Connection, Fault, Message, Process, Server, spread};
@@ -15,6 +17,8 @@ const CALLS: u32 = 10_000;
 /// Concurrent calls.
 const WAVE: u32 = 1000;
 const STORMS: u32 = 5;
+/// Time in which the server returns free memory to the system.
+const RETURNED: Duration = Duration::from_secs(3);
 const TOOL: &str = "sleep";
 const ARGUMENTS: &str = r#"{"ms":600000}"#;
 const ECHO: &str = "echo";
@@ -31,16 +35,10 @@ pub(super) fn measure(figures: &mut Figures) -> Result<(), Fault> {
     storms(figures, ("storm.stdio", WAVE), &process, |ids| pipes.wave(&process, ids))
 }
 
-/// All calls of a storm at once, by closing the connections; then the same with an allocator that returns free memory
-/// without delay.
+/// All calls of a storm at once, by closing the connections.
 pub(super) fn at_once(figures: &mut Figures) -> Result<(), Fault> {
-    let cases: [(_, &[_]); 2] =
-        [("at_once.memory", &[]), ("at_once.purged", &[("MIMALLOC_PURGE_DELAY", "0")])];
-    for (series, environment) in cases {
-        let server = Server::start_with(&[], environment)?;
-        storms(figures, (series, CALLS), &server.process, |ids| by_leaving(&server, ids))?;
-    }
-    Ok(())
+    let server = Server::start(&[])?;
+    storms(figures, ("at_once.memory", CALLS), &server.process, |ids| by_leaving(&server, ids))
 }
 
 /// Runs several storms of waves of a size with distinct ids, and records the memory after each storm, in MB.
@@ -55,6 +53,7 @@ fn storms(
         wave(first..end)?;
         if end.is_multiple_of(CALLS) {
             process.rest()?;
+            thread::sleep(RETURNED);
             figures.put(series, end, process.megabytes()?);
         }
     }

@@ -6,7 +6,7 @@ use crate::scale::figures::grouped;
 const STEPS: u32 = 5;
 
 /// Maps values from zero on to a range of coordinates.
-pub(super) struct Axis {
+pub(crate) struct Axis {
     step: f64,
     steps: u32,
     from: f64,
@@ -15,7 +15,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// Creates an axis that covers all values.
-    pub(super) fn up_to(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
+    pub(crate) fn up_to(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let most = values.fold(0.0, f64::max);
         let step = round(most / f64::from(STEPS));
         let fits = |steps: &u32| step * f64::from(*steps) >= most * (1.0 - 1e-9);
@@ -23,21 +23,21 @@ impl Axis {
     }
 
     /// Returns the largest covered value.
-    pub(super) fn most(&self) -> f64 {
+    pub(crate) fn most(&self) -> f64 {
         self.step * f64::from(self.steps)
     }
 
     /// Returns the coordinate of a value.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         self.from + (self.to - self.from) * value / self.most()
     }
 
-    pub(super) fn ticks(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn ticks(&self) -> impl Iterator<Item = f64> {
         (0..=self.steps).map(|tick| self.step * f64::from(tick))
     }
 
     /// Formats the number at a tick, with the decimals of the step.
-    pub(super) fn label(&self, tick: f64) -> String {
+    pub(crate) fn label(&self, tick: f64) -> String {
         if self.step < 1.0 {
             let decimals = (1..=3).find(|count| self.step * 10_f64.powi(*count) >= 1.0).unwrap_or(4);
             return format!("{tick:.*}", usize::try_from(decimals).unwrap_or_default());

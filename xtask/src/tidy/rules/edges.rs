@@ -183,6 +183,8 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-oauth",
         ],
     ),
+    // The only library crate that sees server and client. Transports are the caller's.
+    ("duplexer-proxy", &["http", "hyper", "reqwest", "schemars", "duplexer-http", "duplexer-http-client"]),
     ("duplexer-redis", &["hyper", "reqwest", "duplexer-client", "duplexer-oauth", "duplexer-http-client"]),
     ("duplexer-http-client", &["hyper", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"]),
 ];
