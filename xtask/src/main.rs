@@ -14,6 +14,7 @@ mod cluster;
 mod compare;
 mod conformance;
 mod deny;
+mod docs;
 mod fuzz;
 mod interop;
 mod load;
@@ -131,6 +132,12 @@ const COMMANDS: &[Command] = &[
         usage: "weight [--crates | --record] [--beside DIR]",
         about: "what a build costs: crates compared with those recorded, CPU time and size; --beside builds others too",
         run: weight::command,
+    },
+    Command {
+        name: "docs",
+        usage: "docs",
+        about: "the documentation as a site in target/book, with search; checks its links; installs mdBook if missing",
+        run: docs::command,
     },
     Command {
         name: "release",

@@ -124,17 +124,15 @@ fn order(packages: &[Package]) -> Result<Vec<&str>, String> {
             !order.contains(&package.name.as_str())
                 && package.needs.iter().all(|needed| order.contains(&needed.as_str()))
         });
-        match ready {
-            Some(package) => order.push(&package.name),
-            None => {
-                let left = packages.iter().map(|package| package.name.as_str());
-                let left: Vec<&str> = left.filter(|name| !order.contains(name)).collect();
-                return Err(format!(
-                    "these crates depend on each other, or on one that is not published: {}",
-                    left.join(", ")
-                ));
-            }
-        }
+        let Some(package) = ready else {
+            let left = packages.iter().map(|package| package.name.as_str());
+            let left: Vec<&str> = left.filter(|name| !order.contains(name)).collect();
+            let left = left.join(", ");
+            return Err(format!(
+                "these crates depend on each other, or on one that is not published: {left}"
+            ));
+        };
+        order.push(&package.name);
     }
     Ok(order)
 }
