@@ -51,7 +51,7 @@ pub(crate) fn serve(arguments: &ProxyArguments) -> Result<(), Failure> {
         None => on_stdio(&server),
         Some(address) => {
             let streams = if arguments.resumable { Streams::Resumable } else { Streams::Plain };
-            on_http(server, address, streams, "The proxy", std::future::pending())
+            on_http(server, address, streams, Verb::Proxy, std::future::pending())
         }
     }
 }
@@ -83,6 +83,30 @@ pub(crate) enum Streams {
     Plain,
 }
 
+/// The verb that serves, as its messages name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Proxy,
+    Gateway,
+}
+
+impl Verb {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Proxy => "The proxy",
+            Self::Gateway => "The gateway",
+        }
+    }
+
+    /// Returns the verb with the option that sets the address.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Proxy => "proxy --listen",
+            Self::Gateway => "gateway --listen",
+        }
+    }
+}
+
 /// Serves HTTP, with `beside` next to it, until a shutdown signal.
 pub(crate) fn on_http(
     server: Server,
@@ -99,9 +123,11 @@ pub(crate) fn on_http(
             service = service.event_store(MemoryEventStore::new());
         }
         let service = service.build().map_err(|error| Failure::usage(chain(&error)))?;
-        let bound = service.bind(address).await.map_err(|error| not_listening(address, &error, "proxy"))?;
+        let bound = service.bind(address).await;
+        let bound = bound.map_err(|error| not_listening(address, &error, verb.option()))?;
         let bound = bound.health_routes();
         let address = bound.local_addr().map_err(broken)?;
+        let name = verb.name();
         Terminal::new().note(&format!("{name} listens at http://{address}/mcp. Ctrl-C ends it."));
         tokio::select! {
             ended = bound.serve() => ended.map_err(|error| Failure::new(Exit::Connect, chain(&error))),
