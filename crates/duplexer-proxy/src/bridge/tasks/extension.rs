@@ -260,7 +260,7 @@ fn is_error(result: &str) -> Result<bool, McpError> {
     Ok(members.get("isError").is_some_and(|is_error| is_error.as_str() == "true"))
 }
 
-/// Cancels a task that nobody waits for any more.
+/// Cancels a task whose call was dropped.
 struct CancelOnDrop<'a> {
     tasks: &'a Tasked<'a>,
     id: Option<String>,

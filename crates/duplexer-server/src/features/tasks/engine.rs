@@ -232,7 +232,7 @@ impl Drop for Engine {
     }
 }
 
-/// Reads a task. A store that returns another one has failed: nobody must see a task under a foreign id.
+/// Reads a task. A store that returns another one has failed: a client must not see a task under a foreign id.
 pub(super) async fn get(plan: &Plan, id: &TaskId) -> Result<Option<Arc<TaskRecord>>, StoreError> {
     match within(plan.store.get(id)).await? {
         Some(record) if record.id != *id => {

@@ -1,4 +1,4 @@
-//! Stores that lie: what they say is checked, so that nobody sees a foreign task, and nothing runs without end or twice.
+//! Stores that lie: what they return is checked, so that no client sees a foreign task, and nothing runs without end or twice.
 
 use std::sync::atomic::AtomicUsize;
 
