@@ -21,6 +21,7 @@ mod npm;
 mod platforms;
 mod process;
 mod python;
+mod release;
 mod requirements;
 mod scale;
 mod server;
@@ -130,6 +131,12 @@ const COMMANDS: &[Command] = &[
         usage: "weight [--crates | --record] [--beside DIR]",
         about: "what a build costs: crates compared with those recorded, CPU time and size; --beside builds others too",
         run: weight::command,
+    },
+    Command {
+        name: "release",
+        usage: "release --dry-run | --list",
+        about: "package all published crates in order and build them from their packages; publishes nothing",
+        run: release::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];

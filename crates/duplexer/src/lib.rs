@@ -157,3 +157,8 @@ pub mod prelude {
 
 #[doc(hidden)]
 pub use duplexer_server::__private;
+
+/// The snippets of the readme, as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
