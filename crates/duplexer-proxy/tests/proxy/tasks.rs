@@ -53,6 +53,10 @@ fn jobs() -> Server {
         )
         .tool(Tool::new("forever", std::future::pending::<()>).task(yes()))
         .tool(
+            Tool::new("stubborn", std::future::pending::<()>)
+                .task(yes().cancel_grace(Duration::from_secs(3600))),
+        )
+        .tool(
             Tool::new("book", |cx: Context| async move {
                 cx.progress(1).total(2).message("looking").await;
                 let first = cx.elicit::<Seat>("first", "Which seat?").await?.accepted()?;
@@ -155,6 +159,25 @@ async fn a_task_is_cancelled() {
         assert_eq!(late.is_err(), era == Era::Handshake, "{late:?}");
         let unknown = client.task("never").status().await.unwrap_err();
         assert!(matches!(unknown, ClientError::UnknownTask { .. }), "{era:?}: {unknown:?}");
+        client.close().await;
+    })
+    .await;
+}
+
+/// TSK-63: in 2025-11-25 a cancelled task stays cancelled, also while its work at an envelope server goes on.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_stays_cancelled() {
+    each(|era, client, _| async move {
+        if era == Era::Handshake {
+            client.all_tools().await.unwrap();
+            let task = started(&client, "stubborn").await;
+            task.cancel().await.unwrap();
+            assert_eq!(task.status().await.unwrap().task.status, TaskStatus::Cancelled);
+            assert!(task.cancel().await.is_err());
+            let id = task.id();
+            let fetched = raw(&client, "tasks/result", json!({ "taskId": id })).await.unwrap_err();
+            assert!(fetched.contains("The task was cancelled"), "{fetched}");
+        }
         client.close().await;
     })
     .await;

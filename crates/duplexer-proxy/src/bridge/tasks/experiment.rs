@@ -46,11 +46,12 @@ pub(crate) async fn wish(upstream: &Upstream, message: &Message) -> Result<Wish,
     let name = crate::translate::members(message)?.get("name").and_then(|name| name.decode().ok());
     let name: String = name.unwrap_or_default();
     let followed = upstream.messages.followed();
-    if followed.support(&name).is_none() && followed.begin_listing() {
+    let is_declared = is_declared(message);
+    if is_declared && followed.support(&name).is_none() && followed.begin_listing() {
         list_tools(upstream).await;
     }
     match followed.support(&name) {
-        Some(_) if is_declared(message) => Ok(Wish::Task),
+        Some(_) if is_declared => Ok(Wish::Task),
         Some(TaskSupport::Required) => Err(undeclared()),
         _ => Ok(Wish::Result),
     }

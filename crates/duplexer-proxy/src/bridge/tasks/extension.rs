@@ -156,7 +156,7 @@ impl<'a> Tasked<'a> {
 
     async fn get(&self, id: &str) -> Result<Outcome, McpError> {
         let task = match self.link.finished.get(id) {
-            Some((task, _)) => task,
+            Some(ended) => ended.task,
             None => seen(self.task(id).await?)?,
         };
         Ok(Outcome::of(GetTaskResult::new(DetailedTask::new(task))))
@@ -164,7 +164,7 @@ impl<'a> Tasked<'a> {
 
     async fn result(&self, id: &str) -> Result<Outcome, McpError> {
         let text = match self.link.finished.get(id) {
-            Some((_, result)) => result.to_string(),
+            Some(ended) => ended.result.ok_or_else(cancelled)?.to_string(),
             None => self.ended(id).await?,
         };
         let members = Json::from(marked(&text, Some(id))?);
@@ -180,7 +180,7 @@ impl<'a> Tasked<'a> {
                 (TaskStatus::Completed, Some(result), _) => return Ok(result.as_str().to_owned()),
                 (TaskStatus::Failed, _, Some(error)) => return Err(McpError::Rpc(error)),
                 (TaskStatus::Cancelled, ..) => {
-                    return Err(McpError::new(ErrorCode::INTERNAL_ERROR, "The task was cancelled"));
+                    return Err(cancelled());
                 }
                 (TaskStatus::Completed | TaskStatus::Failed, ..) => {
                     let text = format!("the task is {} without its outcome", task.status);
@@ -239,6 +239,7 @@ impl<'a> Tasked<'a> {
             TaskStatus::Completed | TaskStatus::Failed => return Err(ended()),
             _ => task.status = TaskStatus::Cancelled,
         }
+        self.link.finished.cancelled(task.clone());
         Ok(Outcome::of(GetTaskResult::new(DetailedTask::new(task))))
     }
 }
@@ -253,6 +254,10 @@ fn seen(detailed: DetailedTask) -> Result<Task, McpError> {
         task.status = TaskStatus::Failed;
     }
     Ok(task)
+}
+
+fn cancelled() -> McpError {
+    McpError::new(ErrorCode::INTERNAL_ERROR, "The task was cancelled")
 }
 
 fn is_error(result: &str) -> Result<bool, McpError> {

@@ -1,5 +1,5 @@
-//! Calls that were answered at once, although their client asked for a task (2025-11-25): the answer is kept until the client
-//! fetches it.
+//! Tasks of clients of 2025-11-25 that have ended for the client only: calls that were answered at once, although their
+//! client asked for a task, and tasks that were cancelled and whose work goes on for a while.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -18,7 +18,15 @@ const MAX_ANSWERS: usize = 64;
 
 /// Answers of one client, by the id of their task.
 #[derive(Default)]
-pub(crate) struct Finished(Mutex<HashMap<String, (Instant, Task, ByteString)>>);
+pub(crate) struct Finished(Mutex<HashMap<String, (Instant, Ended)>>);
+
+/// A task that has ended.
+#[derive(Clone)]
+pub(super) struct Ended {
+    pub(super) task: Task,
+    /// The result of the tool. A cancelled task has none.
+    pub(super) result: Option<ByteString>,
+}
 
 impl Finished {
     /// Keeps the result of a tool. Returns its task.
@@ -27,22 +35,31 @@ impl Finished {
         let now = duplexer_server::tasks::UnixMillis::from(SystemTime::now()).rfc3339();
         let retention = u64::try_from(RETENTION.as_millis()).ok();
         let task = Task::new(id.as_str(), status, now.as_str(), now.as_str(), retention);
+        self.insert(Ended { task: task.clone(), result: Some(result) });
+        Ok(task)
+    }
+
+    /// Keeps a cancelled task: it stays cancelled, whatever its work still does.
+    pub(super) fn cancelled(&self, task: Task) {
+        self.insert(Ended { task, result: None });
+    }
+
+    fn insert(&self, ended: Ended) {
         let mut finished = lock(&self.0);
-        finished.retain(|_, (since, ..)| since.elapsed() < RETENTION);
+        finished.retain(|_, (since, _)| since.elapsed() < RETENTION);
         if finished.len() >= MAX_ANSWERS
-            && let Some(oldest) = finished.iter().min_by_key(|(_, (since, ..))| *since)
+            && let Some(oldest) = finished.iter().min_by_key(|(_, (since, _))| *since)
         {
             let oldest = oldest.0.clone();
             finished.remove(&oldest);
         }
-        finished.insert(id, (Instant::now(), task.clone(), result));
-        Ok(task)
+        finished.insert(ended.task.task_id.clone(), (Instant::now(), ended));
     }
 
-    /// Returns the task with this id, and its result.
-    pub(super) fn get(&self, id: &str) -> Option<(Task, ByteString)> {
+    /// Returns the task with this id.
+    pub(super) fn get(&self, id: &str) -> Option<Ended> {
         let finished = lock(&self.0);
-        let (since, task, result) = finished.get(id)?;
-        (since.elapsed() < RETENTION).then(|| (task.clone(), result.clone()))
+        let (since, ended) = finished.get(id)?;
+        (since.elapsed() < RETENTION).then(|| ended.clone())
     }
 }
