@@ -1,7 +1,6 @@
 //! Checks results that request input: they must request something, and only what the client has declared.
 
 use duplexer_types::capabilities::{ClientCapabilities, ElicitationCapability, SamplingCapability};
-use duplexer_types::elicitation::ElicitParams;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
 use duplexer_types::json::JsonObject;
 use duplexer_types::lifecycle::MissingCapabilityData;
