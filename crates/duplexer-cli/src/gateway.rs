@@ -10,7 +10,7 @@ use duplexer::proxy::{BackendSettings, Gateway, GatewayHandle, Health, Remote};
 use crate::arguments::{GatewayArguments, LoginArguments};
 use crate::failure::{Failure, chain};
 use crate::login;
-use crate::proxy::{Streams, on_http, on_stdio};
+use crate::proxy::{Streams, Verb, on_http, on_stdio};
 use crate::terminal::Terminal;
 
 /// Interval in which the file is compared with what was read.
@@ -29,7 +29,7 @@ pub(crate) fn serve(arguments: &GatewayArguments) -> Result<(), Failure> {
     let (server, handle) = gateway.server().map_err(|error| Failure::usage(error.to_string()))?;
     let beside = Beside { file, seen, reloads: !arguments.no_reload, handle, terminal };
     if let Some(address) = arguments.listen {
-        return on_http(server, address, Streams::Plain, "The gateway", beside.run());
+        return on_http(server, address, Streams::Plain, Verb::Gateway, beside.run());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::usage(error.to_string()))?;
@@ -44,7 +44,7 @@ pub(crate) fn serve(arguments: &GatewayArguments) -> Result<(), Failure> {
 /// What runs next to the server: reports of health, and reloads.
 struct Beside {
     file: PathBuf,
-    seen: Option<SystemTime>,
+    seen: Option<Seen>,
     reloads: bool,
     handle: GatewayHandle,
     terminal: Arc<Terminal>,
@@ -90,8 +90,12 @@ impl Beside {
     }
 }
 
-fn modified(file: &Path) -> Option<SystemTime> {
-    file.metadata().and_then(|metadata| metadata.modified()).ok()
+/// What tells one version of the file from another: its time, and its length, because two writes can have the same time.
+type Seen = (SystemTime, u64);
+
+fn modified(file: &Path) -> Option<Seen> {
+    let metadata = file.metadata().ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 fn described(health: &Health) -> String {

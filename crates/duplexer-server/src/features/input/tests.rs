@@ -1,6 +1,6 @@
 //! Asking for input in results: the rules, and whole rounds on the wire.
 
-use duplexer_types::elicitation::{BooleanSchema, FormSchema, PrimitiveSchema};
+use duplexer_types::elicitation::{BooleanSchema, ElicitParams, FormSchema, PrimitiveSchema};
 use duplexer_types::input::InputResponse;
 use duplexer_types::json::Json;
 use duplexer_types::methods;
