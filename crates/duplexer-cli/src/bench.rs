@@ -109,7 +109,11 @@ fn default_job(sides: &[Side]) -> Job {
 }
 
 impl Side {
-    async fn open(target: &Target, arguments: &BenchArguments, terminal: &Arc<Terminal>) -> Result<Self, Failure> {
+    async fn open(
+        target: &Target,
+        arguments: &BenchArguments,
+        terminal: &Arc<Terminal>,
+    ) -> Result<Self, Failure> {
         let session = Session::open(target, &arguments.request, terminal).await?;
         let processes = match target {
             Target::Url(endpoint) => Processes::at(&endpoint.url),

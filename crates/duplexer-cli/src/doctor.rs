@@ -61,13 +61,16 @@ async fn check(target: &Target, arguments: &DoctorArguments, report: &mut Report
         Target::Url(endpoint) => {
             let mut headers = endpoint.headers.clone();
             headers.extend(arguments.headers.iter().cloned());
-            let token = arguments.token.iter().map(|token| ("authorization".to_owned(), format!("Bearer {token}")));
+            let token =
+                arguments.token.iter().map(|token| ("authorization".to_owned(), format!("Bearer {token}")));
             headers.extend(token);
             http::check(&endpoint.url, &headers, limit, report).await
         }
         Target::Command(program) => {
             if !arguments.headers.is_empty() || arguments.token.is_some() {
-                return Err(Failure::usage("--header and --token are for servers at a URL; a program gets --env"));
+                return Err(Failure::usage(
+                    "--header and --token are for servers at a URL; a program gets --env",
+                ));
             }
             stdio::check(program, &arguments.env, limit, report).await
         }

@@ -31,9 +31,16 @@ mod tests {
         let check = |text: &str, expected: &[&str], rest: &str| {
             let mut messages = Vec::new();
             let end = events(text.as_bytes(), &mut messages);
-            assert_eq!((messages, &text[end..]), (expected.iter().map(|one| (*one).to_owned()).collect(), rest));
+            assert_eq!(
+                (messages, &text[end..]),
+                (expected.iter().map(|one| (*one).to_owned()).collect(), rest)
+            );
         };
-        check("event: message\ndata: {\"a\":\ndata: 1}\n\n: note\n\ndata: {\"b\"", &["{\"a\":\n1}"], "data: {\"b\"");
+        check(
+            "event: message\ndata: {\"a\":\ndata: 1}\n\n: note\n\ndata: {\"b\"",
+            &["{\"a\":\n1}"],
+            "data: {\"b\"",
+        );
         check("data: {}\r\n\r\ndata:1\n\n", &["{}", "1"], "");
         check("data: {}\n", &[], "data: {}\n");
         check("", &[], "");

@@ -33,12 +33,21 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn create(arguments: &RecordArguments, target: &Target, terminal: &Arc<Terminal>) -> Result<Self, Failure> {
+    fn create(
+        arguments: &RecordArguments,
+        target: &Target,
+        terminal: &Arc<Terminal>,
+    ) -> Result<Self, Failure> {
         let path = &arguments.output;
-        let failed = |error: std::io::Error| Failure::usage(format!("{} cannot be written: {error}", path.display()));
+        let failed =
+            |error: std::io::Error| Failure::usage(format!("{} cannot be written: {error}", path.display()));
         let mut options = File::options();
         options.write(true);
-        if arguments.force { options.create(true).truncate(true) } else { options.create_new(true) };
+        if arguments.force {
+            options.create(true).truncate(true)
+        } else {
+            options.create_new(true)
+        };
         let file = options.open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 Failure::usage(format!("{} exists; --force overwrites it", path.display()))

@@ -28,7 +28,8 @@ impl Processes {
             .find(|id| {
                 let Ok(files) = fs::read_dir(format!("/proc/{id}/fd")) else { return false };
                 files.flatten().filter_map(|file| fs::read_link(file.path()).ok()).any(|link| {
-                    let inode = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+                    let inode =
+                        link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
                     inode.is_some_and(|inode| sockets.contains(inode))
                 })
             })
@@ -39,7 +40,9 @@ impl Processes {
     pub(super) fn used(&self) -> Option<Duration> {
         let ids: Vec<u32> = match self {
             Self::One(id) => vec![*id],
-            Self::Group(group) => numbers("/proc").filter(|id| stat(*id).is_some_and(|stat| stat.group == *group)).collect(),
+            Self::Group(group) => {
+                numbers("/proc").filter(|id| stat(*id).is_some_and(|stat| stat.group == *group)).collect()
+            }
         };
         let used: Vec<u64> = ids.iter().filter_map(|id| stat(*id)).map(|stat| stat.ticks).collect();
         let ticks: u64 = used.iter().sum();
@@ -82,7 +85,8 @@ fn numbers(folder: &str) -> impl Iterator<Item = u32> {
 
 /// Returns the inodes of the sockets that listen on a port.
 fn listening(port: u16) -> HashSet<String> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].iter().filter_map(|table| fs::read_to_string(table).ok());
+    let tables =
+        ["/proc/net/tcp", "/proc/net/tcp6"].iter().filter_map(|table| fs::read_to_string(table).ok());
     tables.flat_map(|table| parse_table(&table, port)).collect()
 }
 

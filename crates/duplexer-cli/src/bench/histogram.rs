@@ -157,7 +157,8 @@ mod tests {
     #[test]
     fn rows_have_every_latency() {
         assert!(Histogram::default().rows().is_empty());
-        for values in [vec![100], vec![100, 110, 120], vec![1, 1_000_000], (1..100_000).collect::<Vec<u64>>()] {
+        for values in [vec![100], vec![100, 110, 120], vec![1, 1_000_000], (1..100_000).collect::<Vec<u64>>()]
+        {
             let mut histogram = Histogram::default();
             values.iter().for_each(|value| histogram.add(Duration::from_micros(*value)));
             let rows = histogram.rows();

@@ -48,7 +48,8 @@ fn bars(one: &Measured) -> Vec<Text> {
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default().max(1);
     rows.iter()
         .map(|(bound, count)| {
-            let eighths = usize::try_from(u128::from(*count) * (BAR as u128) * 8 / u128::from(most)).unwrap_or_default();
+            let eighths = usize::try_from(u128::from(*count) * (BAR as u128) * 8 / u128::from(most))
+                .unwrap_or_default();
             let eighths = if *count > 0 { eighths.max(1) } else { 0 };
             let end = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
             let bar = format!("{}{end}", "█".repeat(eighths / 8));
@@ -69,7 +70,8 @@ fn table(all: &[Measured]) -> Vec<Text> {
     });
     for one in all {
         let (counted, latencies) = (&one.counted, &one.counted.latencies);
-        let mut row = vec![one.target.clone(), latencies.total().to_string(), format!("{:.0}/s", counted.rate())];
+        let mut row =
+            vec![one.target.clone(), latencies.total().to_string(), format!("{:.0}/s", counted.rate())];
         row.extend(QUANTILES.iter().map(|(per_mille, _)| time(latencies.quantile(*per_mille))));
         row.extend([time(latencies.max()), counted.failed.to_string()]);
         row.push(one.cores().map_or_else(|| "?".to_owned(), |cores| format!("{cores:.2} cores")));
@@ -77,7 +79,8 @@ fn table(all: &[Measured]) -> Vec<Text> {
         rows.push(row);
     }
     let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
     rows.iter()
         .enumerate()
@@ -94,7 +97,8 @@ fn table(all: &[Measured]) -> Vec<Text> {
 
 /// Compares two servers.
 fn comparison(one: &Measured, other: &Measured) -> String {
-    let ratio = |one: f64, other: f64| if other > 0.0 { format!("{:.2}", one / other) } else { "?".to_owned() };
+    let ratio =
+        |one: f64, other: f64| if other > 0.0 { format!("{:.2}", one / other) } else { "?".to_owned() };
     let median = |measured: &Measured| measured.counted.latencies.quantile(500);
     format!(
         "{} has {} times the rate and {} times the median latency of {}",
@@ -152,18 +156,36 @@ pub(super) fn svg(what: &str, all: &[Measured]) -> String {
     let mut y = 52.0;
     for (index, one) in all.iter().enumerate() {
         let colour = COLOURS.get(index % COLOURS.len()).copied().unwrap_or("black");
-        let rate = format!("{} ({:.0}/s, p50 {}, p99 {})", one.target, one.counted.rate(),
-            time(one.counted.latencies.quantile(500)), time(one.counted.latencies.quantile(990)));
-        let _ = writeln!(body, "  <text x=\"16\" y=\"{y}\" font-weight=\"bold\" fill=\"{colour}\">{}</text>", escaped(&rate));
+        let rate = format!(
+            "{} ({:.0}/s, p50 {}, p99 {})",
+            one.target,
+            one.counted.rate(),
+            time(one.counted.latencies.quantile(500)),
+            time(one.counted.latencies.quantile(990))
+        );
+        let _ = writeln!(
+            body,
+            "  <text x=\"16\" y=\"{y}\" font-weight=\"bold\" fill=\"{colour}\">{}</text>",
+            escaped(&rate)
+        );
         y += 10.0;
         let rows = one.counted.latencies.rows();
         let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default().max(1);
         for (bound, count) in &rows {
             #[expect(clippy::cast_precision_loss, reason = "a length of a drawing")]
             let length = (WIDTH - LEFT - 100.0) * (*count as f64 / most as f64);
-            let (middle, label, end) = (y + 13.0, escaped(&format!("≤ {}", time(*bound))), LEFT + length + 6.0);
-            let _ = writeln!(body, "  <text x=\"{:.0}\" y=\"{middle:.0}\" text-anchor=\"end\">{label}</text>", LEFT - 8.0);
-            let _ = writeln!(body, "  <rect x=\"{LEFT:.0}\" y=\"{y:.0}\" width=\"{length:.1}\" height=\"{:.0}\" fill=\"{colour}\"/>", ROW - 4.0);
+            let (middle, label, end) =
+                (y + 13.0, escaped(&format!("≤ {}", time(*bound))), LEFT + length + 6.0);
+            let _ = writeln!(
+                body,
+                "  <text x=\"{:.0}\" y=\"{middle:.0}\" text-anchor=\"end\">{label}</text>",
+                LEFT - 8.0
+            );
+            let _ = writeln!(
+                body,
+                "  <rect x=\"{LEFT:.0}\" y=\"{y:.0}\" width=\"{length:.1}\" height=\"{:.0}\" fill=\"{colour}\"/>",
+                ROW - 4.0
+            );
             let _ = writeln!(body, "  <text x=\"{end:.1}\" y=\"{middle:.0}\">{count}</text>");
             y += ROW;
         }
@@ -189,7 +211,8 @@ mod tests {
     use crate::bench::load::Counted;
 
     fn measured(target: &str, microseconds: std::ops::Range<u64>) -> Measured {
-        let mut counted = Counted { time: Duration::from_secs(2), cpu: Some(Duration::from_secs(1)), ..Counted::default() };
+        let mut counted =
+            Counted { time: Duration::from_secs(2), cpu: Some(Duration::from_secs(1)), ..Counted::default() };
         microseconds.for_each(|value| counted.latencies.add(Duration::from_micros(value)));
         Measured { target: target.to_owned(), server: Some("s 1".to_owned()), counted }
     }
@@ -199,19 +222,37 @@ mod tests {
         let all = [measured("http://a/<b>&", 100..1100), measured("-- b", 1000..3000)];
         let shown = text("tools, 4 at once", &all);
         let shown = shown.as_str();
-        for part in ["http://a/<b>&  s 1", "≤ ", "█", "p99.9", "500/s", "0.50 cores", "1000.0 µs", "0.50 times the rate"] {
+        for part in [
+            "http://a/<b>&  s 1",
+            "≤ ",
+            "█",
+            "p99.9",
+            "500/s",
+            "0.50 cores",
+            "1000.0 µs",
+            "0.50 times the rate",
+        ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         let json = json("tools", &all);
-        assert_eq!((&json["servers"][0]["answers"], &json["servers"][1]["rate"]), (&1000.into(), &1000.0.into()));
+        assert_eq!(
+            (&json["servers"][0]["answers"], &json["servers"][1]["rate"]),
+            (&1000.into(), &1000.0.into())
+        );
         let svg = svg("tools <4>", &all);
-        assert!(svg.contains("tools &lt;4&gt;") && svg.contains("http://a/&lt;b&gt;&amp;") && svg.contains("<rect x="), "{svg}");
+        assert!(
+            svg.contains("tools &lt;4&gt;")
+                && svg.contains("http://a/&lt;b&gt;&amp;")
+                && svg.contains("<rect x="),
+            "{svg}"
+        );
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     }
 
     #[test]
     fn times_have_three_digits() {
-        for (ms, text) in [(0.123, "0.12 ms"), (12.34, "12.3 ms"), (1234.0, "1234 ms"), (12_345.0, "12.3 s")] {
+        for (ms, text) in [(0.123, "0.12 ms"), (12.34, "12.3 ms"), (1234.0, "1234 ms"), (12_345.0, "12.3 s")]
+        {
             assert_eq!(time(ms), text);
         }
     }

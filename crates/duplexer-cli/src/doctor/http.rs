@@ -67,7 +67,8 @@ pub(super) async fn check(
 
 impl Place {
     fn capabilities(&self) -> &Value {
-        let result = self.discovered.as_ref().or_else(|| self.session.as_ref().map(|session| &session.result));
+        let result =
+            self.discovered.as_ref().or_else(|| self.session.as_ref().map(|session| &session.result));
         result.and_then(|result| result.get("capabilities")).unwrap_or(&Value::Null)
     }
 
@@ -75,7 +76,8 @@ impl Place {
     fn harmless(&self) -> Exchange {
         match &self.session {
             Some(session) if self.discovered.is_none() => {
-                let body = messages::request(Era::Handshake, &json!("harmless"), Some(Method::Ping), json!({}));
+                let body =
+                    messages::request(Era::Handshake, &json!("harmless"), Some(Method::Ping), json!({}));
                 post(&self.url, &body, session.headers())
             }
             _ => envelope_post(&self.url, &json!("harmless"), Some(Method::ServerDiscover), json!({})),
@@ -118,8 +120,12 @@ fn common(reply: &Reply, id: &Value, report: &mut Report) {
             None => report.pass(rules::JSONRPC),
         }
     }
-    if let Some(answered) = reply.response().and_then(|response| response.get("id")).filter(|id| !id.is_null()) {
-        report.expect(rules::RESPONSE_ID, answered == id, || format!("the request {id} was answered as {answered}"));
+    if let Some(answered) =
+        reply.response().and_then(|response| response.get("id")).filter(|id| !id.is_null())
+    {
+        report.expect(rules::RESPONSE_ID, answered == id, || {
+            format!("the request {id} was answered as {answered}")
+        });
     }
 }
 

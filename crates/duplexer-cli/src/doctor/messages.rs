@@ -2,7 +2,7 @@
 
 use duplexer::types::json::JsonObject;
 use duplexer::types::meta::key;
-use duplexer::types::methods::{Kind, Method};
+use duplexer::types::methods::Method;
 use duplexer::types::text::shown;
 use duplexer::types::version::{Era, ProtocolVersion};
 use serde_json::{Value, json};
@@ -154,11 +154,6 @@ pub(super) fn discovery_faults(result: &Value) -> Vec<&'static str> {
     expect(result.get("ttlMs").is_some_and(Value::is_number), "ttlMs is not a number");
     expect(result.get("cacheScope").is_some_and(Value::is_string), "cacheScope is not a text");
     faults
-}
-
-/// Returns whether a method is a notification, which has no answer.
-pub(super) fn is_notification(method: &str) -> bool {
-    Method::parse(method).is_some_and(|method| method.kind() == Kind::Notification)
 }
 
 /// Parses one message. Members that occur twice are an error.

@@ -141,17 +141,26 @@ async fn entries(
 
 /// A list that is not served. Templates are optional for a server with resources.
 fn refused(list: &List, is_declared: bool, answer: &Answer, report: &mut Report) {
-    let is_absent = matches!(answer, Answer::Error { code, .. } if *code == i64::from(ErrorCode::METHOD_NOT_FOUND.0));
+    let is_absent =
+        matches!(answer, Answer::Error { code, .. } if *code == i64::from(ErrorCode::METHOD_NOT_FOUND.0));
     let is_optional = list.method == Method::ResourcesTemplatesList && is_absent;
     if is_declared && !is_optional {
-        let what = format!("the capability `{}` is declared, and its list is {}", list.capability, answer.describe());
+        let what = format!(
+            "the capability `{}` is declared, and its list is {}",
+            list.capability,
+            answer.describe()
+        );
         report.find(rules::CAPABILITIES, what);
     }
 }
 
 fn shape(list: &List, entry: &Value, report: &mut Report) {
-    let missing: Vec<&str> =
-        list.required.iter().copied().filter(|member| !entry.get(member).is_some_and(Value::is_string)).collect();
+    let missing: Vec<&str> = list
+        .required
+        .iter()
+        .copied()
+        .filter(|member| !entry.get(member).is_some_and(Value::is_string))
+        .collect();
     report.expect(rules::LIST_SHAPE, missing.is_empty(), || {
         format!("a {} without {}: {}", list.entry, missing.join(" and "), brief(entry))
     });
@@ -177,7 +186,9 @@ fn tools(tools: &[Value], report: &mut Report) {
         let is_sound = (1..=MAX_NAME).contains(&name.chars().count()) && name.chars().all(is_plain);
         report.expect(rules::TOOL_NAME, is_sound, || format!("the tool `{label}`"));
         let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
-        report.expect(rules::DESCRIPTION, !description.trim().is_empty(), || format!("the tool `{label}` has none"));
+        report.expect(rules::DESCRIPTION, !description.trim().is_empty(), || {
+            format!("the tool `{label}` has none")
+        });
         schemas::input(&label, tool.get("inputSchema").unwrap_or(&Value::Null), report);
         if let Some(schema) = tool.get("outputSchema") {
             schemas::output(&label, schema, report);

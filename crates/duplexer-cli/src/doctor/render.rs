@@ -126,16 +126,22 @@ pub(super) fn junit(report: &Report, fails: Severity) -> String {
     );
     for rule in report.checked() {
         let class = escaped(&report.target);
-        let _ = write!(xml, "    <testcase classname=\"{class}\" name=\"{}: {}\"", rule.id, escaped(rule.title));
-        let seen: Vec<&str> =
-            report.findings.iter().filter(|finding| finding.rule == rule).map(|finding| &*finding.seen).collect();
+        let _ =
+            write!(xml, "    <testcase classname=\"{class}\" name=\"{}: {}\"", rule.id, escaped(rule.title));
+        let seen: Vec<&str> = report
+            .findings
+            .iter()
+            .filter(|finding| finding.rule == rule)
+            .map(|finding| &*finding.seen)
+            .collect();
         if seen.is_empty() {
             xml.push_str("/>\n");
             continue;
         }
         let omitted = report.omitted(rule);
         let more = if omitted > 0 { format!("\nand {omitted} more") } else { String::new() };
-        let body = escaped(&format!("{}{more}\nchange: {}\nrule: {}", seen.join("\n"), rule.remedy, rule.link));
+        let body =
+            escaped(&format!("{}{more}\nchange: {}\nrule: {}", seen.join("\n"), rule.remedy, rule.link));
         let level = rule.severity.as_str();
         if is_failure(rule) {
             let message = escaped(seen.first().copied().unwrap_or_default());
@@ -188,7 +194,10 @@ mod tests {
         let report = report();
         let shown = text(&report, Some(80));
         let shown = shown.as_str();
-        assert!(shown.starts_with("http://a/<mcp>?b&\"c\"  s 1\n\nerror     endpoint: there is an MCP endpoint"), "{shown}");
+        assert!(
+            shown.starts_with("http://a/<mcp>?b&\"c\"  s 1\n\nerror     endpoint: there is an MCP endpoint"),
+            "{shown}"
+        );
         assert!(shown.contains("\n  seen    404\n  change  use the path"), "{shown}");
         assert!(shown.ends_with("1 error, 1 warning, 0 notes; 3 rules checked"), "{shown}");
         assert!(shown.lines().all(|line| line.len() <= 80 || line.contains("https://")), "{shown}");
@@ -206,7 +215,12 @@ mod tests {
     #[test]
     fn xml_is_escaped_and_counts_failures() {
         let xml = junit(&report(), Severity::Error);
-        assert!(xml.contains("name=\"duplexer doctor http://a/&lt;mcp&gt;?b&amp;&quot;c&quot;\" tests=\"3\" failures=\"1\""), "{xml}");
+        assert!(
+            xml.contains(
+                "name=\"duplexer doctor http://a/&lt;mcp&gt;?b&amp;&quot;c&quot;\" tests=\"3\" failures=\"1\""
+            ),
+            "{xml}"
+        );
         assert!(xml.contains("<failure type=\"error\" message=\"404\">"), "{xml}");
         assert!(xml.contains("<system-out>warning: `a&lt;b` &amp; \\u{1b}[2J"), "{xml}");
         assert!(junit(&report(), Severity::Warning).contains("failures=\"2\""));

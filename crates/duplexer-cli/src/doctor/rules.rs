@@ -237,7 +237,9 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("| `"))
             .filter_map(|line| line.split_once('`'))
-            .filter(|(_, rest)| ["| error", "| warning", "| info"].iter().any(|level| rest.trim_start().starts_with(level)))
+            .filter(|(_, rest)| {
+                ["| error", "| warning", "| info"].iter().any(|level| rest.trim_start().starts_with(level))
+            })
             .map(|(id, _)| id)
             .collect();
         assert_eq!(rows, RULES.iter().map(|rule| rule.id).collect::<Vec<_>>());

@@ -16,13 +16,39 @@ const MAX_NODES: usize = 20_000;
 const MAX_DEPTH: usize = 10;
 /// Formats that JSON Schema defines.
 const FORMATS: [&str; 19] = [
-    "date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri",
-    "uri-reference", "iri", "iri-reference", "uuid", "uri-template", "json-pointer", "relative-json-pointer", "regex",
+    "date-time",
+    "date",
+    "time",
+    "duration",
+    "email",
+    "idn-email",
+    "hostname",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "uri",
+    "uri-reference",
+    "iri",
+    "iri-reference",
+    "uuid",
+    "uri-template",
+    "json-pointer",
+    "relative-json-pointer",
+    "regex",
 ];
 /// Keywords whose value is a schema.
 const SCHEMAS: [&str; 11] = [
-    "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems",
-    "unevaluatedProperties", "contentSchema",
+    "items",
+    "additionalProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
 ];
 /// Keywords whose value is an array of schemas.
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
@@ -33,8 +59,10 @@ const MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definition
 pub(super) fn input(tool: &str, schema: &Value, report: &mut Report) {
     let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
     report.expect(rules::SCHEMA_ROOT, is_object, || format!("inputSchema of `{tool}`: {}", brief(schema)));
-    let choices: Vec<&str> =
-        ["anyOf", "oneOf", "allOf", "not", "enum"].into_iter().filter(|name| schema.get(name).is_some()).collect();
+    let choices: Vec<&str> = ["anyOf", "oneOf", "allOf", "not", "enum"]
+        .into_iter()
+        .filter(|name| schema.get(name).is_some())
+        .collect();
     report.expect(rules::SCHEMA_UNION, choices.is_empty(), || {
         format!("inputSchema of `{tool}` has {} at its root", choices.join(" and "))
     });
@@ -129,7 +157,9 @@ impl Walk<'_> {
             }
         }
         for name in LISTS {
-            for (index, inner) in members.get(name).and_then(Value::as_array).into_iter().flatten().enumerate() {
+            for (index, inner) in
+                members.get(name).and_then(Value::as_array).into_iter().flatten().enumerate()
+            {
                 self.node(inner, &format!("{at}/{name}/{index}"), depth);
             }
         }
@@ -165,7 +195,8 @@ impl Walk<'_> {
         }
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let pointer = reference.strip_prefix('#');
-            let leads = pointer.is_some_and(|pointer| !pointer.starts_with('/') || self.root.pointer(pointer).is_some());
+            let leads = pointer
+                .is_some_and(|pointer| !pointer.starts_with('/') || self.root.pointer(pointer).is_some());
             self.report.expect(rules::SCHEMA_REFERENCE, leads, || {
                 format!("{} refers to `{}` at {}", self.place, shown(reference), place(at))
             });
@@ -192,20 +223,29 @@ mod tests {
     fn what_hosts_do_not_accept_is_found() {
         let check = |schema: Value, expected: &[&str]| assert_eq!(found(&schema), expected, "{schema}");
         check(json!({"type": "object"}), &[]);
-        check(json!({"type": "object", "properties": {"a": {"type": ["string", "null"], "format": "uri"}}}), &[]);
+        check(
+            json!({"type": "object", "properties": {"a": {"type": ["string", "null"], "format": "uri"}}}),
+            &[],
+        );
         check(json!(null), &["schema-root"]);
         check(json!({}), &["schema-root"]);
         check(json!({"type": "object", "anyOf": [{}]}), &["schema-union"]);
         check(json!({"type": "object", "properties": {"a": true}}), &["schema-boolean"]);
         check(json!({"type": "object", "properties": {"a": {"type": "array"}}}), &["schema-items"]);
-        check(json!({"type": "object", "properties": {"a": {"type": "integer", "format": "uint32"}}}), &["schema-format"]);
+        check(
+            json!({"type": "object", "properties": {"a": {"type": "integer", "format": "uint32"}}}),
+            &["schema-format"],
+        );
         check(json!({"type": "object", "properties": {"a": {"$ref": "https://a/b"}}}), &["schema-reference"]);
         check(json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}}), &["schema-reference"]);
         check(json!({"type": "object", "properties": {"a": {"type": "txt"}}}), &["schema-valid"]);
         check(json!({"type": "object", "required": "a"}), &["schema-valid"]);
         check(json!({"type": "object", "properties": {"a": {"$ref": "#"}}}), &["schema-recursion"]);
         let defined = json!({"$ref": "#/$defs/x"});
-        check(json!({"type": "object", "properties": {"a": defined, "b": defined}, "$defs": {"x": {"type": "string"}}}), &[]);
+        check(
+            json!({"type": "object", "properties": {"a": defined, "b": defined}, "$defs": {"x": {"type": "string"}}}),
+            &[],
+        );
         check(
             json!({"type": "object", "properties": {"a": defined}, "$defs": {
                 "x": {"type": "object", "properties": {"y": {"$ref": "#/$defs/y"}}},

@@ -10,7 +10,7 @@ use duplexer::types::version::{Era, ProtocolVersion};
 use serde_json::{Value, json};
 
 use super::messages::{self, Answer, NO_VERSION};
-use super::offers;
+use super::offers::{self, Channel as _};
 use super::report::Report;
 use super::{latency, rules};
 use crate::failure::Failure;
@@ -58,7 +58,9 @@ pub(super) async fn check(
         (_, Answer::Result(result)) => {
             report.pass(rules::HANDSHAKE_ERA);
             let is_envelope = matches!(discovered, Answer::Result(_));
-            report.expect(rules::ENVELOPE_ERA, is_envelope, || format!("the discovery: {}", discovered.describe()));
+            report.expect(rules::ENVELOPE_ERA, is_envelope, || {
+                format!("the discovery: {}", discovered.describe())
+            });
             let info = messages::identity(result.get("serverInfo"));
             report.server = report.server.take().or(info);
             handshake(&mut second, result, !is_envelope, report).await;
@@ -154,9 +156,11 @@ async fn negotiation(process: Result<Process, String>, report: &mut Report) {
         Answer::Result(result) => result.get("protocolVersion").and_then(Value::as_str),
         _ => None,
     };
-    report.expect(rules::NEGOTIATION, offered.is_some_and(|text| text.parse::<ProtocolVersion>().is_ok()), || {
-        format!("the handshake with the revision {NO_VERSION}: {}", answer.describe())
-    });
+    report.expect(
+        rules::NEGOTIATION,
+        offered.is_some_and(|text| text.parse::<ProtocolVersion>().is_ok()),
+        || format!("the handshake with the revision {NO_VERSION}: {}", answer.describe()),
+    );
     process.discard(report).await;
 }
 

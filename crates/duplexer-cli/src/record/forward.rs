@@ -44,7 +44,8 @@ type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Returns the headers that the user adds to every request.
 pub(super) fn headers(endpoint: &Endpoint, arguments: &RecordArguments) -> Result<HeaderMap, Failure> {
-    let token = arguments.login.token.iter().map(|token| ("authorization".to_owned(), format!("Bearer {token}")));
+    let token =
+        arguments.login.token.iter().map(|token| ("authorization".to_owned(), format!("Bearer {token}")));
     let mut all = HeaderMap::new();
     for (name, value) in endpoint.headers.iter().chain(&arguments.headers).cloned().chain(token) {
         match (HeaderName::try_from(&name), HeaderValue::try_from(&value)) {
@@ -76,10 +77,12 @@ pub(super) async fn serve(
 ) -> Result<(), Failure> {
     let target = Url::parse(url).map_err(|error| Failure::usage(format!("`{url}` is not a URL: {error}")))?;
     // A stream stays open for as long as the client wants it.
-    let builder = fetch::builder(concat!("duplexer-record/", env!("CARGO_PKG_VERSION"))).timeout(Duration::MAX);
+    let builder =
+        fetch::builder(concat!("duplexer-record/", env!("CARGO_PKG_VERSION"))).timeout(Duration::MAX);
     let client = builder.build().map_err(|error| Failure::new(Exit::Connect, chain(&error)))?;
     let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| not_listening(address, &ServeError::Bind(error), "record --listen"))?;
+    let listener =
+        listener.map_err(|error| not_listening(address, &ServeError::Bind(error), "record --listen"))?;
     let bound = listener.local_addr().map_err(|error| Failure::new(Exit::Connect, error.to_string()))?;
     let place = format!("http://{bound}{}", target.path());
     recorder.terminal.note(&format!("The recorder listens at {place}. Ctrl-C ends it."));

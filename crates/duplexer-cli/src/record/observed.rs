@@ -97,7 +97,9 @@ impl<B> Observed<B> {
     }
 
     fn end(&mut self) {
-        if self.kind == Kind::Message && let Ok(text) = std::str::from_utf8(&self.seen) {
+        if self.kind == Kind::Message
+            && let Ok(text) = std::str::from_utf8(&self.seen)
+        {
             self.recorder.write(Sender::Server, self.connection, text);
         }
         self.kind = Kind::Other;

@@ -93,9 +93,15 @@ mod tests {
             path
         };
         let files = [
-            file("one", r#"{"servers": {"a": {"command": "x", "args": ["y"], "env": {"K": "v"}, "cwd": "z"}}}"#),
-            file("two", r#"{"mcpServers": {"a": {"command": "no"}, "b": {"url": "http://b/mcp", "headers": {"H": "v"}},
-                "c": {"url": "ftp://c"}, "d": {"command": "${DUPLEXER_NO_SUCH_VARIABLE}"}}}"#),
+            file(
+                "one",
+                r#"{"servers": {"a": {"command": "x", "args": ["y"], "env": {"K": "v"}, "cwd": "z"}}}"#,
+            ),
+            file(
+                "two",
+                r#"{"mcpServers": {"a": {"command": "no"}, "b": {"url": "http://b/mcp", "headers": {"H": "v"}},
+                "c": {"url": "ftp://c"}, "d": {"command": "${DUPLEXER_NO_SUCH_VARIABLE}"}}}"#,
+            ),
         ];
         let found = |name: &str| find_in(&files, name).map_err(|failure| failure.to_string());
         let program = Program {
@@ -104,7 +110,8 @@ mod tests {
             cwd: Some(PathBuf::from("z")),
         };
         assert_eq!(found("a"), Ok(Some(Target::Command(program))));
-        let url = Endpoint { url: "http://b/mcp".to_owned(), headers: vec![("H".to_owned(), "v".to_owned())] };
+        let url =
+            Endpoint { url: "http://b/mcp".to_owned(), headers: vec![("H".to_owned(), "v".to_owned())] };
         assert_eq!(found("b"), Ok(Some(Target::Url(url))));
         assert_eq!(found("nothing"), Ok(None));
         assert!(found("c").unwrap_err().contains("is not a URL"));

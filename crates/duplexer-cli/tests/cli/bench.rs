@@ -13,13 +13,17 @@ fn a_server_is_measured_and_drawn() {
     for (words, load) in [
         (words.to_vec(), "tools/list, 2 at once"),
         ([&words[..], &["add", "a:=2", "b:=3"]].concat(), "tools/call add, 2 at once"),
-        (["bench", "-c", "2", "-d", "50ms", "--json", "--", PROGRAM, "demo", "--stdio"].to_vec(), "tools/list, 2 at once"),
+        (
+            ["bench", "-c", "2", "-d", "50ms", "--json", "--", PROGRAM, "demo", "--stdio"].to_vec(),
+            "tools/list, 2 at once",
+        ),
     ] {
         let measured = run(&words).json();
         assert!(measured["load"].as_str().unwrap().starts_with(load), "{measured}");
         let server = &measured["servers"][0];
         assert!(server["answers"].as_u64().unwrap() > 0 && server["failed"] == 0, "{measured}");
-        let sum: u64 = server["histogram"].as_array().unwrap().iter().map(|row| row["answers"].as_u64().unwrap()).sum();
+        let sum: u64 =
+            server["histogram"].as_array().unwrap().iter().map(|row| row["answers"].as_u64().unwrap()).sum();
         assert_eq!(server["answers"], sum, "{measured}");
         if cfg!(target_os = "linux") {
             assert!(server["cpu_cores"].is_number(), "{measured}");
@@ -33,7 +37,8 @@ fn a_server_is_measured_and_drawn() {
 fn two_servers_are_compared_in_turns() {
     let demo = Demo::start();
     let other = format!("-- {PROGRAM} demo --stdio");
-    let shown = run(&["bench", "-c", "2", "-d", "100ms", "--vs", &other, &demo.url, "add", "a:=2", "b:=3"]).ok();
+    let shown =
+        run(&["bench", "-c", "2", "-d", "100ms", "--vs", &other, &demo.url, "add", "a:=2", "b:=3"]).ok();
     for part in [&demo.url, &other, "in turns", "p99.9", "≤ ", "times the rate", "cores"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

@@ -32,15 +32,23 @@ fn folder(name: &str, file: &str, servers: &serde_json::Value) -> PathBuf {
 #[test]
 fn a_name_can_be_where_a_url_can_be() {
     let demo = Demo::start();
-    let here = folder("here", ".mcp.json", &json!({
-        "web": { "url": demo.url, "headers": { "X-Test": "1" } },
-        "broken": { "command": "/no/such/program" },
-        "variable": { "command": "${DUPLEXER_NO_SUCH_VARIABLE}" },
-    }));
-    let own = folder("own", "duplexer/mcp.json", &json!({
-        "program": { "command": PROGRAM, "args": ["demo", "--stdio"] },
-        "web": { "url": "http://127.0.0.1:1/mcp" },
-    }));
+    let here = folder(
+        "here",
+        ".mcp.json",
+        &json!({
+            "web": { "url": demo.url, "headers": { "X-Test": "1" } },
+            "broken": { "command": "/no/such/program" },
+            "variable": { "command": "${DUPLEXER_NO_SUCH_VARIABLE}" },
+        }),
+    );
+    let own = folder(
+        "own",
+        "duplexer/mcp.json",
+        &json!({
+            "program": { "command": PROGRAM, "args": ["demo", "--stdio"] },
+            "web": { "url": "http://127.0.0.1:1/mcp" },
+        }),
+    );
     let run = |words: &[&str]| run_in(&here, &own, words);
     for name in ["web", "program"] {
         assert!(run(&["call", name, "add", "a:=2", "b:=3"]).ok().contains("5.0"));

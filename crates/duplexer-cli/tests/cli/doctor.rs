@@ -31,7 +31,9 @@ fn check(words: &[&str], expected: &[&str]) {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(code), ""), "{report:#}");
     for finding in report["findings"].as_array().unwrap() {
         let text = |member: &str| finding[member].as_str().unwrap();
-        assert!(!text("seen").is_empty() && !text("change").is_empty() && text("link").starts_with("https://"));
+        assert!(
+            !text("seen").is_empty() && !text("change").is_empty() && text("link").starts_with("https://")
+        );
         assert!(!text("seen").contains('\u{1b}'), "{finding}");
     }
 }
@@ -165,7 +167,11 @@ fn our_own_servers_have_no_errors_and_the_recorded_warnings() {
     let recorded = include_str!("../../../../interop/doctor/duplexer.txt");
     let warnings = |server: &str| -> Vec<&str> {
         let lines = recorded.lines().filter(|line| !line.starts_with('#'));
-        lines.filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name == server).map(|(_, rule)| rule).collect()
+        lines
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(name, _)| *name == server)
+            .map(|(_, rule)| rule)
+            .collect()
     };
     let demo = Demo::start();
     check(&[&demo.url], &warnings("http"));
@@ -179,13 +185,21 @@ fn our_own_servers_have_no_errors_and_the_recorded_warnings() {
 fn a_report_can_be_text_or_junit() {
     let url = faulty("tool-name");
     let text = run(&["doctor", &url]).ok();
-    for part in ["warning   tool-name: names of tools", "  seen    the tool `my tool!`", "  change  use 1 to 64", "0 errors, 1 warning"] {
+    for part in [
+        "warning   tool-name: names of tools",
+        "  seen    the tool `my tool!`",
+        "  change  use 1 to 64",
+        "0 errors, 1 warning",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let strict = run(&["doctor", "--strict", &url]);
     assert_eq!((strict.code, strict.stderr.as_str()), (Some(1), ""));
     let xml = run(&["doctor", "--junit", &url]).ok();
-    assert!(xml.starts_with("<?xml") && xml.contains("failures=\"0\"") && xml.contains("<system-out>warning: "), "{xml}");
+    assert!(
+        xml.starts_with("<?xml") && xml.contains("failures=\"0\"") && xml.contains("<system-out>warning: "),
+        "{xml}"
+    );
     let xml = run(&["doctor", "--junit", "--strict", &url]);
     assert!(xml.code == Some(1) && xml.stdout.contains("<failure type=\"warning\""), "{xml:?}");
     let xml = run(&["doctor", "--junit", &faulty("page")]).stdout;
@@ -196,7 +210,11 @@ fn a_report_can_be_text_or_junit() {
 #[test]
 fn findings_are_bounded() {
     let (_, report) = examined(&[&faulty("many")]);
-    assert_eq!((&report["warnings"], &report["omitted"]["tool-name"]), (&30.into(), &22.into()), "{report:#}");
+    assert_eq!(
+        (&report["warnings"], &report["omitted"]["tool-name"]),
+        (&30.into(), &22.into()),
+        "{report:#}"
+    );
     assert!(run(&["doctor", &faulty("many")]).ok().contains("and 22 more"));
 }
 
@@ -204,6 +222,7 @@ fn findings_are_bounded() {
 fn wrong_usage_of_doctor_is_2() {
     assert_eq!(run(&["doctor"]).code, Some(2));
     assert_eq!(run(&["doctor", "--json", "--junit", NOWHERE]).code, Some(2));
-    run(&["doctor", "--token", "x", "--", PROGRAM]).failed(2, "--header and --token are for servers at a URL");
+    run(&["doctor", "--token", "x", "--", PROGRAM])
+        .failed(2, "--header and --token are for servers at a URL");
     run(&["doctor", "nothing"]).failed(2, "a name is in mcp.json");
 }

@@ -70,7 +70,8 @@ pub(crate) fn faulty(fault: &'static str) -> String {
             let mut stream = stream.unwrap();
             let Some(asked) = Asked::read(&stream) else { continue };
             let Reply(status, headers, body) = server.answer(&asked);
-            let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+            let mut head =
+                format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
             headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
             let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
         }
@@ -127,7 +128,11 @@ impl Faulty {
             return Some(self.well_known(asked));
         }
         if self.has("redirect") && asked.path == "/mcp" {
-            return Some(Reply("307 Temporary Redirect", vec![("Location", "/mcp/".to_owned())], String::new()));
+            return Some(Reply(
+                "307 Temporary Redirect",
+                vec![("Location", "/mcp/".to_owned())],
+                String::new(),
+            ));
         }
         if self.has("wrong-path") && asked.path.starts_with("/mcp") {
             return Some(empty("404 Not Found"));
@@ -159,7 +164,11 @@ impl Faulty {
         let origin = &self.origin;
         let is_absent = matches!(self.fault, "login-basic" | "login-no-metadata" | "login-no-challenge");
         if is("oauth-protected-resource") && !is_absent && self.fault.starts_with("login") {
-            let resource = if self.has("login-resource") { "http://other.example/mcp" } else { &format!("{origin}/mcp") };
+            let resource = if self.has("login-resource") {
+                "http://other.example/mcp"
+            } else {
+                &format!("{origin}/mcp")
+            };
             let servers = match self.fault {
                 "login-no-authority" => json!([]),
                 "login-dead-authority" => json!([format!("{origin}/nothing")]),
@@ -170,7 +179,11 @@ impl Faulty {
         if asked.path == "/.well-known/oauth-authorization-server" {
             let issuer = if self.has("login-issuer") { format!("{origin}/") } else { origin.clone() };
             let methods = if self.has("login-pkce") { json!(["plain"]) } else { json!(["S256"]) };
-            let token = if self.has("login-plain-http") { "http://login.example/token" } else { &format!("{origin}/token") };
+            let token = if self.has("login-plain-http") {
+                "http://login.example/token"
+            } else {
+                &format!("{origin}/token")
+            };
             let mut document = json!({
                 "issuer": issuer, "authorization_endpoint": format!("{origin}/authorize"), "token_endpoint": token,
                 "code_challenge_methods_supported": methods,
@@ -212,13 +225,18 @@ impl Faulty {
         }
         let Ok(message) = serde_json::from_str::<Value>(&asked.body) else {
             self.is_broken.store(self.has("survives-garbage"), Ordering::Relaxed);
-            let status = if self.has("parse-error") { "500 Internal Server Error" } else { "400 Bad Request" };
+            let status =
+                if self.has("parse-error") { "500 Internal Server Error" } else { "400 Bad Request" };
             return json(status, &json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "no JSON"}}));
         };
         let header = asked.header("mcp-protocol-version");
         let version = message["params"]["_meta"][META].as_str();
         let is_envelope = version.is_some() || header == ENVELOPE;
-        let reply = if is_envelope { self.envelope(asked, &message, version) } else { self.handshake(asked, &message) };
+        let reply = if is_envelope {
+            self.envelope(asked, &message, version)
+        } else {
+            self.handshake(asked, &message)
+        };
         self.shaped(reply, &message)
     }
 
@@ -236,7 +254,9 @@ impl Faulty {
             "stream" if message.get("id").is_some() && status == "200 OK" => {
                 headers.retain(|(name, _)| *name != "Content-Type");
                 headers.push(("Content-Type", "text/event-stream".to_owned()));
-                format!(": hello\r\n\r\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"x\"}}\r\n\r\nevent: message\r\ndata: {body}\r\n\r\n")
+                format!(
+                    ": hello\r\n\r\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"x\"}}\r\n\r\nevent: message\r\ndata: {body}\r\n\r\n"
+                )
             }
             _ => body,
         };
@@ -255,7 +275,11 @@ impl Faulty {
             return error("400 Bad Request", id, -32020);
         }
         if version.is_some_and(|version| version != ENVELOPE) && !self.has("unsupported-version") {
-            let data = if self.has("unsupported-version-list") { json!({}) } else { json!({"supported": [ENVELOPE]}) };
+            let data = if self.has("unsupported-version-list") {
+                json!({})
+            } else {
+                json!({"supported": [ENVELOPE]})
+            };
             let error = json!({"code": -32022, "message": "unsupported", "data": data});
             return json("400 Bad Request", &json!({"jsonrpc": "2.0", "id": id, "error": error}));
         }
@@ -330,7 +354,8 @@ impl Faulty {
             result["serverInfo"] = json!({"name": "faulty"});
         }
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        let session = if self.has("session-id") { format!("session {number}") } else { format!("session-{number}") };
+        let session =
+            if self.has("session-id") { format!("session {number}") } else { format!("session-{number}") };
         self.sessions.lock().unwrap().insert(session.clone());
         let mut reply = json("200 OK", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
         reply.1.push(("Mcp-Session-Id", session));
@@ -343,12 +368,15 @@ impl Faulty {
     fn tools(&self, cursor: &Value) -> Value {
         let object = || json!({"type": "object"});
         let of = |properties: Value| json!({"type": "object", "properties": {"a": properties}});
-        let tool = |name: &str, schema: Value| json!({"name": name, "description": "d", "inputSchema": schema});
+        let tool =
+            |name: &str, schema: Value| json!({"name": name, "description": "d", "inputSchema": schema});
         let tools = match self.fault {
             "tool-unique" => vec![tool("a", object()), tool("a", object())],
             "tool-name" => vec![tool("my tool!", object())],
             "tool-name-long" => vec![tool(&"x".repeat(65), object())],
-            "hidden-text" => vec![json!({"name": "a", "description": "Adds\u{202e}\u{1b}[2J", "inputSchema": object()})],
+            "hidden-text" => {
+                vec![json!({"name": "a", "description": "Adds\u{202e}\u{1b}[2J", "inputSchema": object()})]
+            }
             "list-shape" => vec![json!({"title": "a", "inputSchema": object()})],
             "schema-root" => vec![tool("a", json!({"properties": {}}))],
             "schema-null" => vec![tool("a", Value::Null)],

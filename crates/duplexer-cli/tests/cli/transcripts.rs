@@ -22,7 +22,8 @@ fn fresh(name: &str) -> PathBuf {
 fn check(file: &PathBuf, era: &str) {
     let transcript = Transcript::read(file).unwrap();
     let messages = transcript.messages();
-    let has = |from: Sender, part: &str| messages.iter().any(|one| one.from == from && one.text.contains(part));
+    let has =
+        |from: Sender, part: &str| messages.iter().any(|one| one.from == from && one.text.contains(part));
     assert!(has(Sender::Client, "tools/call") && has(Sender::Server, "5.0"), "{transcript}");
     let path = file.to_str().unwrap();
     let replayed = run(&["call", "--era", era, "add", "a:=2", "b:=3", "--", PROGRAM, "replay", path]);
@@ -53,7 +54,8 @@ fn a_url_is_recorded_over_http_and_over_standard_input_and_output() {
     let demo = Demo::start();
     for era in ["handshake", "envelope"] {
         let file = fresh(&format!("http-{era}.jsonl"));
-        let recorder = Listening::start(&["record", "--listen", "0", "-o", file.to_str().unwrap(), &demo.url]);
+        let recorder =
+            Listening::start(&["record", "--listen", "0", "-o", file.to_str().unwrap(), &demo.url]);
         assert!(run(&["call", "--era", era, &recorder.url, "add", "a:=2", "b:=3"]).ok().contains("5.0"));
         // A stream of events.
         let counted = run(&["call", "--era", era, &recorder.url, "count", "to:=2", "pause:=1"]);
@@ -73,7 +75,8 @@ fn a_url_is_recorded_over_http_and_over_standard_input_and_output() {
 fn a_program_is_recorded_over_http() {
     let file = fresh("program-http.jsonl");
     let path = file.to_str().unwrap();
-    let recorder = Listening::start(&["record", "--listen", "0", "-o", path, "--", PROGRAM, "demo", "--stdio"]);
+    let recorder =
+        Listening::start(&["record", "--listen", "0", "-o", path, "--", PROGRAM, "demo", "--stdio"]);
     assert!(run(&["call", &recorder.url, "add", "a:=2", "b:=3"]).ok().contains("5.0"));
     assert_eq!(recorder.running.interrupt(), Some(0));
     check(&file, "auto");

@@ -30,13 +30,16 @@ pub(super) async fn check(wire: &Wire, place: &Place, report: &mut Report) {
         report.expect(rules::REBINDING, !both, || {
             format!("a request with `Host: {FOREIGN_HOST}` and `Origin: {FOREIGN_ORIGIN}` was served")
         });
-        report.expect(rules::HOST, !host || both, || format!("a request with `Host: {FOREIGN_HOST}` was served"));
+        report.expect(rules::HOST, !host || both, || {
+            format!("a request with `Host: {FOREIGN_HOST}` was served")
+        });
     }
     report.expect(rules::ORIGIN, !origin || both, || {
         format!("a request with `Origin: {FOREIGN_ORIGIN}` was served")
     });
     let plain = accepts(&[("content-type", "text/plain")]).await;
-    let simple = plain && origin && accepts(&[("content-type", "text/plain"), ("origin", FOREIGN_ORIGIN)]).await;
+    let simple =
+        plain && origin && accepts(&[("content-type", "text/plain"), ("origin", FOREIGN_ORIGIN)]).await;
     report.expect(rules::SIMPLE_POST, !simple, || {
         format!("a body of text/plain with `Origin: {FOREIGN_ORIGIN}` was served")
     });
@@ -60,7 +63,9 @@ async fn cors(wire: &Wire, place: &Place, report: &mut Report) {
     let preflight = Exchange { verb: Verb::OPTIONS, url, headers, body: None, reading: Reading::Head };
     let Ok(preflight) = wire.send(preflight).await else { return };
     let allows = |reply: &Reply| {
-        reply.header("access-control-allow-origin").is_some_and(|origin| origin == "*" || origin == FOREIGN_ORIGIN)
+        reply
+            .header("access-control-allow-origin")
+            .is_some_and(|origin| origin == "*" || origin == FOREIGN_ORIGIN)
     };
     let credentials = allows(&preflight)
         && preflight.header("access-control-allow-credentials").is_some_and(|value| value.trim() == "true");

@@ -47,7 +47,13 @@ async fn mirrored(wire: &Wire, place: &Place, report: &mut Report) {
     let mut other = envelope_post(&place.url, &json!("mirrored"), Some(Method::ServerDiscover), json!({}));
     other.headers.push((headers::METHOD.lower, Method::ToolsList.name().to_owned()));
     let sent = wire.send(other).await;
-    refused(rules::HEADER_MISMATCH, ErrorCode::HEADER_MISMATCH, "Mcp-Method of another method", &sent, report);
+    refused(
+        rules::HEADER_MISMATCH,
+        ErrorCode::HEADER_MISMATCH,
+        "Mcp-Method of another method",
+        &sent,
+        report,
+    );
 }
 
 /// Requests of a revision that does not exist, and without their envelope.
@@ -77,9 +83,15 @@ async fn versions(wire: &Wire, place: &Place, report: &mut Report) {
 }
 
 /// Checks that a request was refused with status 400 and an error.
-fn refused(rule: &'static Rule, code: ErrorCode, what: &str, sent: &Result<Reply, Broken>, report: &mut Report) {
-    let is_refused = sent
-        .as_ref()
-        .is_ok_and(|reply| reply.status == StatusCode::BAD_REQUEST && reply.error_code() == Some(number(code)));
+fn refused(
+    rule: &'static Rule,
+    code: ErrorCode,
+    what: &str,
+    sent: &Result<Reply, Broken>,
+    report: &mut Report,
+) {
+    let is_refused = sent.as_ref().is_ok_and(|reply| {
+        reply.status == StatusCode::BAD_REQUEST && reply.error_code() == Some(number(code))
+    });
     report.expect(rule, is_refused, || format!("{what}: {}", described(sent)));
 }

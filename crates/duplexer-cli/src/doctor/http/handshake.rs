@@ -34,7 +34,8 @@ impl Session {
         let version = result.get("protocolVersion").and_then(Value::as_str);
         let version = version.unwrap_or(ProtocolVersion::LATEST_HANDSHAKE.as_str()).to_owned();
         let exposed = reply.header("access-control-expose-headers").unwrap_or_default();
-        let exposes_id = exposed.split(',').any(|name| headers::SESSION_ID.is(name.trim()) || name.trim() == "*");
+        let exposes_id =
+            exposed.split(',').any(|name| headers::SESSION_ID.is(name.trim()) || name.trim() == "*");
         Self {
             id: reply.header(headers::SESSION_ID.lower).map(str::to_owned),
             version,
@@ -74,12 +75,15 @@ async fn negotiation(wire: &Wire, place: &Place, report: &mut Report) {
     let id = json!("negotiation");
     let sent = wire.send(post(&place.url, &messages::initialize(&id, NO_VERSION), Vec::new())).await;
     let offered = sent.as_ref().ok().and_then(Reply::result).and_then(|result| result.get("protocolVersion"));
-    let is_known = offered.and_then(Value::as_str).is_some_and(|text| text.parse::<ProtocolVersion>().is_ok());
+    let is_known =
+        offered.and_then(Value::as_str).is_some_and(|text| text.parse::<ProtocolVersion>().is_ok());
     report.expect(rules::NEGOTIATION, is_known, || {
         format!("the handshake with the revision {NO_VERSION}: {}", described(&sent))
     });
     // The session is not needed.
-    if let Ok(reply) = &sent && let Some(result) = reply.result() {
+    if let Ok(reply) = &sent
+        && let Some(result) = reply.result()
+    {
         let _ = wire.send(deletion(place, &Session::new(reply, result.clone()))).await;
     }
 }
@@ -102,7 +106,8 @@ async fn requests(wire: &Wire, place: &Place, session: &Session, report: &mut Re
         sent
     };
     let ping = ask(&json!("ping"), Some(Method::Ping), report).await;
-    report.expect(rules::PING, ping.as_ref().is_ok_and(|reply| reply.result().is_some()), || described(&ping));
+    report
+        .expect(rules::PING, ping.as_ref().is_ok_and(|reply| reply.result().is_some()), || described(&ping));
     let unknown = ask(&json!(7), None, report).await;
     let code = unknown.as_ref().ok().and_then(Reply::error_code);
     report.expect(rules::UNKNOWN_METHOD, code == Some(i64::from(ErrorCode::METHOD_NOT_FOUND.0)), || {
@@ -111,9 +116,11 @@ async fn requests(wire: &Wire, place: &Place, session: &Session, report: &mut Re
     let mut garbage = post(&place.url, &Value::Null, session.headers());
     garbage.body = Some("{\"jsonrpc\": \"2.0\", ".to_owned());
     let sent = wire.send(garbage).await;
-    report.expect(rules::PARSE_ERROR, sent.as_ref().is_ok_and(|reply| reply.status.is_client_error()), || {
-        format!("a body that is no JSON: {}", described(&sent))
-    });
+    report.expect(
+        rules::PARSE_ERROR,
+        sent.as_ref().is_ok_and(|reply| reply.status.is_client_error()),
+        || format!("a body that is no JSON: {}", described(&sent)),
+    );
     let after = ask(&json!("after"), Some(Method::Ping), report).await;
     let survives = after.as_ref().is_ok_and(|reply| reply.result().is_some()) || ping.is_err();
     report.expect(rules::SURVIVES_GARBAGE, survives, || {
@@ -124,9 +131,11 @@ async fn requests(wire: &Wire, place: &Place, session: &Session, report: &mut Re
     versions.push((headers::PROTOCOL_VERSION.lower, NO_VERSION.to_owned()));
     let body = messages::request(Era::Handshake, &json!("version"), Some(Method::Ping), json!({}));
     let sent = wire.send(post(&place.url, &body, versions)).await;
-    report.expect(rules::VERSION_HEADER, sent.as_ref().is_ok_and(|reply| reply.status.is_client_error()), || {
-        format!("`MCP-Protocol-Version: {NO_VERSION}`: {}", described(&sent))
-    });
+    report.expect(
+        rules::VERSION_HEADER,
+        sent.as_ref().is_ok_and(|reply| reply.status.is_client_error()),
+        || format!("`MCP-Protocol-Version: {NO_VERSION}`: {}", described(&sent)),
+    );
 }
 
 /// Requests of an unknown session, and without the one that the server has opened.

@@ -52,7 +52,9 @@ pub(super) async fn check(url: &Url, refusal: &Reply, report: &mut Report) {
     let reach = if is_public_host(url).await { Reach::Public } else { Reach::Any };
     let Ok(fetcher) = Fetcher::build(fetch::builder(USER_AGENT).timeout(TIMEOUT), reach) else { return };
     let named = challenges.iter().find_map(|challenge| parameter(challenge, "resource_metadata"));
-    let Some((at, document)) = resource_metadata(&fetcher, url, named.as_deref(), report).await else { return };
+    let Some((at, document)) = resource_metadata(&fetcher, url, named.as_deref(), report).await else {
+        return;
+    };
     resource(url, &at, &document, report);
     authorities(&fetcher, &document, report).await;
 }
@@ -80,7 +82,10 @@ async fn resource_metadata(
 ) -> Option<(Url, Value)> {
     if let Some(named) = named {
         let Ok(at) = Url::parse(named) else {
-            report.find(rules::METADATA_LINK, format!("the challenge names `{}`, which is no URL", shown(named)));
+            report.find(
+                rules::METADATA_LINK,
+                format!("the challenge names `{}`, which is no URL", shown(named)),
+            );
             return None;
         };
         return match document(fetcher, &at, report).await {
@@ -221,9 +226,7 @@ fn metadata(issuer: &str, at: &Url, document: &Value, report: &mut Report) {
     for name in ENDPOINTS {
         if let Some(endpoint) = document.get(name).and_then(Value::as_str) {
             let is_sound = Url::parse(endpoint).is_ok_and(|url| is_protected(&url));
-            report.expect(rules::PROTECTED, is_sound, || {
-                format!("{name} is `{}`", shown(endpoint))
-            });
+            report.expect(rules::PROTECTED, is_sound, || format!("{name} is `{}`", shown(endpoint)));
         }
     }
 }

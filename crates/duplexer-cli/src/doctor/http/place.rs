@@ -51,14 +51,21 @@ fn discovery(url: &Url) -> Exchange {
 }
 
 fn opening(url: &Url) -> Exchange {
-    post(url, &messages::initialize(&json!("initialize"), ProtocolVersion::LATEST_HANDSHAKE.as_str()), Vec::new())
+    post(
+        url,
+        &messages::initialize(&json!("initialize"), ProtocolVersion::LATEST_HANDSHAKE.as_str()),
+        Vec::new(),
+    )
 }
 
 /// The server requires a login that the user has not given, or refuses the one that was given.
 async fn guarded(wire: &Wire, url: &Url, reply: &Reply, report: &mut Report) -> Option<Place> {
     login::check(url, reply, report).await;
     let what = if wire.has_token() { "the given token was refused" } else { "the server requires a login" };
-    report.find(rules::NOT_CHECKED, format!("{what} ({}), so that nothing behind it was checked", reply.status));
+    report.find(
+        rules::NOT_CHECKED,
+        format!("{what} ({}), so that nothing behind it was checked", reply.status),
+    );
     None
 }
 
@@ -86,7 +93,9 @@ async fn redirected(
 
 async fn speak(wire: &Wire, url: Url, first: Result<Reply, Broken>, report: &mut Report) -> Place {
     let discovered = first.as_ref().ok().and_then(Reply::result).cloned();
-    if let Ok(reply) = first.as_ref() && discovered.is_some() {
+    if let Ok(reply) = first.as_ref()
+        && discovered.is_some()
+    {
         common(reply, &json!("discover"), report);
     }
     let opened = wire.send(opening(&url)).await;
@@ -95,12 +104,16 @@ async fn speak(wire: &Wire, url: Url, first: Result<Reply, Broken>, report: &mut
         common(reply, &json!("initialize"), report);
         Some(Session::new(reply, result))
     });
-    let info = discovered.as_ref().and_then(|result| result.get("_meta")?.get(duplexer::types::meta::key::SERVER_INFO));
+    let info = discovered
+        .as_ref()
+        .and_then(|result| result.get("_meta")?.get(duplexer::types::meta::key::SERVER_INFO));
     let info = info.or_else(|| session.as_ref().and_then(|session| session.result.get("serverInfo")));
     report.server = identity(info);
     match (&discovered, &session) {
         (None, None) => nothing(wire, &url, &first, &opened, report).await,
-        (Some(_), None) => report.find(rules::HANDSHAKE_ERA, format!("the handshake: {}", described(&opened))),
+        (Some(_), None) => {
+            report.find(rules::HANDSHAKE_ERA, format!("the handshake: {}", described(&opened)))
+        }
         (None, Some(_)) => {
             report.pass(rules::HANDSHAKE_ERA);
             report.find(rules::ENVELOPE_ERA, format!("the discovery: {}", described(&first)));
@@ -122,7 +135,8 @@ async fn nothing(
     report: &mut Report,
 ) {
     let is_absent = |sent: &Result<Reply, Broken>| {
-        sent.as_ref().is_ok_and(|reply| matches!(reply.status.as_u16(), 404 | 405) && reply.response().is_none())
+        sent.as_ref()
+            .is_ok_and(|reply| matches!(reply.status.as_u16(), 404 | 405) && reply.response().is_none())
     };
     if !is_absent(opened) {
         let what = format!("the handshake: {}; the discovery: {}", described(opened), described(first));

@@ -82,7 +82,9 @@ impl Wire {
         for (name, value) in headers {
             match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
                 (Ok(name), Ok(value)) => drop(all.insert(name, value)),
-                _ => return Err(Failure::usage(format!("'{name}' is not a header, or its value is not one"))),
+                _ => {
+                    return Err(Failure::usage(format!("'{name}' is not a header, or its value is not one")));
+                }
             }
         }
         Ok(Self { client, headers: all, limit })

@@ -176,9 +176,9 @@ impl ServerEntry {
         let expanded =
             |member: &str, text: &str| expand(text, &lookup).map_err(|fault| reader.fault(member, &fault));
         let pairs = |member: &str, pairs: &[(String, String)]| {
-            let pairs = pairs.iter().map(|(name, value)| {
-                Ok((name.clone(), expanded(&format!("{member}.{name}"), value)?))
-            });
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), expanded(&format!("{member}.{name}"), value)?)));
             pairs.collect::<Result<Vec<_>, ConfigError>>()
         };
         Ok(match &self.kind {

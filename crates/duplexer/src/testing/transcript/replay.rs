@@ -6,7 +6,9 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{RawFrame, RequestId, batch, read};
 use duplexer_types::meta::{RequestMeta, key};
-use duplexer_types::methods::{Initialize, Method, Notification as _, Ping, Progress, Request as _, ServerDiscover};
+use duplexer_types::methods::{
+    Initialize, Method, Notification as _, Ping, Progress, Request as _, ServerDiscover,
+};
 use serde_json::Value;
 
 use super::{Sender, TranscriptMessage};
@@ -101,15 +103,18 @@ fn add(all: &mut Vec<Exchange>, message: &TranscriptMessage, text: &str) {
         (Sender::Server, Ok(RawFrame::Failure { id: Some(id), error })) => {
             if let Some(exchange) = all.iter_mut().filter(is_open).find(|exchange| exchange.id == id) {
                 let error = serde_json::from_str(error);
-                let unreadable = |_| ErrorObject::new(ErrorCode::INTERNAL_ERROR, "An error that is not readable");
+                let unreadable =
+                    |_| ErrorObject::new(ErrorCode::INTERNAL_ERROR, "An error that is not readable");
                 exchange.answer = Some(Err(error.unwrap_or_else(unreadable)));
             }
         }
         (Sender::Server, Ok(RawFrame::Notification(call))) => {
             let token = progress_of(&call.method, call.params);
-            let owner = all.iter_mut().rev().filter(is_open).find(|exchange| {
-                token.is_none() || exchange.progress_token == token
-            });
+            let owner = all
+                .iter_mut()
+                .rev()
+                .filter(is_open)
+                .find(|exchange| token.is_none() || exchange.progress_token == token);
             let sent = Sent { is_request: false, method: call.method.to_string(), params: json(call.params) };
             owner.into_iter().for_each(|exchange| exchange.before.push(sent.clone()));
         }
@@ -132,7 +137,10 @@ fn without_meta(params: Option<&str>) -> Value {
     if let Some(members) = params.as_object_mut() {
         members.remove("_meta");
         // Some clients send empty arguments, others none.
-        if members.get("arguments").is_some_and(|value| value.as_object().is_some_and(serde_json::Map::is_empty)) {
+        if members
+            .get("arguments")
+            .is_some_and(|value| value.as_object().is_some_and(serde_json::Map::is_empty))
+        {
             members.remove("arguments");
         }
     }
@@ -235,7 +243,8 @@ fn with_token(cx: &Context, sent: &Sent) -> Result<Option<Json>, NoProgress> {
         return Ok(sent.params.clone());
     }
     let token = cx.meta().progress_token.ok_or(NoProgress)?;
-    let mut params: JsonObject = sent.params.as_ref().and_then(|params| params.decode().ok()).unwrap_or_default();
+    let mut params: JsonObject =
+        sent.params.as_ref().and_then(|params| params.decode().ok()).unwrap_or_default();
     if let Ok(token) = Json::encode(&token) {
         params.insert(key::PROGRESS_TOKEN, token);
     }

@@ -25,11 +25,23 @@ fn a_fault_names_its_line() {
     let message = r#"{"at_ms":5,"from":"client","message":{}}"#;
     check("", "line 1 of the transcript: the file is empty");
     check("{}", "line 1 of the transcript: it must be");
-    check("{\"duplexer\":\"transcript\",\"version\":2}", "line 1 of the transcript: version 2 is not supported");
+    check(
+        "{\"duplexer\":\"transcript\",\"version\":2}",
+        "line 1 of the transcript: version 2 is not supported",
+    );
     check(&format!("{HEAD}\n{{\"at_ms\":0}}\n"), "line 3 of the transcript: missing field");
-    check(&format!("{HEAD}{{\"at_ms\":0,\"from\":\"proxy\",\"message\":{{}}}}"), "line 2 of the transcript: unknown variant");
-    check(&format!("{HEAD}{{\"at_ms\":-1,\"from\":\"client\",\"message\":{{}}}}"), "line 2 of the transcript: invalid value");
-    check(&format!("{HEAD}{{\"at_ms\":0,\"from\":\"client\",\"message\":7}}"), "line 2 of the transcript: `message` is neither");
+    check(
+        &format!("{HEAD}{{\"at_ms\":0,\"from\":\"proxy\",\"message\":{{}}}}"),
+        "line 2 of the transcript: unknown variant",
+    );
+    check(
+        &format!("{HEAD}{{\"at_ms\":-1,\"from\":\"client\",\"message\":{{}}}}"),
+        "line 2 of the transcript: invalid value",
+    );
+    check(
+        &format!("{HEAD}{{\"at_ms\":0,\"from\":\"client\",\"message\":7}}"),
+        "line 2 of the transcript: `message` is neither",
+    );
     check(
         &format!("{HEAD}{message}\n{}\n", message.replace('5', "4")),
         "line 3 of the transcript: its `at_ms` is before",
@@ -47,8 +59,16 @@ fn a_recording_that_was_cut_off_is_read() {
         HEAD.trim_end().replace('}', ",\"future\":true}")
     );
     let messages = Transcript::parse(&text).unwrap().messages();
-    let shown: Vec<_> = messages.iter().map(|one| (one.at.as_millis(), one.from, one.connection, &*one.text)).collect();
+    let shown: Vec<_> =
+        messages.iter().map(|one| (one.at.as_millis(), one.from, one.connection, &*one.text)).collect();
     assert_eq!(shown, [(0, Sender::Client, 1, "{\"a\": 1.50}"), (7, Sender::Server, 3, "[]")]);
+}
+
+#[test]
+fn a_long_line_is_refused() {
+    let text = format!("{HEAD}{}", "x".repeat(16 * 1024 * 1024 + 1));
+    let error = Transcript::parse(&text).unwrap_err().to_string();
+    assert_eq!(error, "line 2 of the transcript: it is longer than 16 MiB");
 }
 
 #[test]
@@ -63,7 +83,9 @@ fn a_writer_writes_one_line_per_message() {
     let text = String::from_utf8(file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
-    assert!(lines[0].starts_with(r#"{"duplexer":"transcript","version":1,"transport":"http","target":"http://a/mcp","by":"#));
+    assert!(lines[0].starts_with(
+        r#"{"duplexer":"transcript","version":1,"transport":"http","target":"http://a/mcp","by":"#
+    ));
     let messages = Transcript::parse(&text).unwrap().messages();
     assert_eq!(messages[0].text.split_whitespace().collect::<String>(), r#"{"b":1,"a":"x\ny"}"#);
     assert_eq!(messages[1].connection, 2);
