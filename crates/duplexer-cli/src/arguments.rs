@@ -1,7 +1,10 @@
 //! The command line.
 
+mod bench;
+mod doctor;
 mod login;
 mod proxy;
+mod record;
 mod skills;
 mod values;
 
@@ -13,8 +16,11 @@ use std::time::Duration;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use duplexer::types::logging::LoggingLevel;
 
+pub(crate) use bench::BenchArguments;
+pub(crate) use doctor::DoctorArguments;
 pub(crate) use login::{AccountArguments, LoginArguments};
 pub(crate) use proxy::{GatewayArguments, ProxyArguments};
+pub(crate) use record::{RecordArguments, ReplayArguments};
 pub(crate) use skills::{ServeArguments, SkillsVerb};
 pub(crate) use values::{Argument, arguments, texts};
 
@@ -23,7 +29,7 @@ const ABOUT: &str = "A demo server, and a client for the terminal, for the Model
 const AFTER_HELP: &str = "\
 Without a verb the demo starts; `duplexer demo --help` lists its options, and `duplexer call --help` how to call a tool.
 
-Exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 no connection, 4 not authorized, 5 refused or not understood, \
+Exit codes: 0 done, 1 the tool failed or `doctor` found errors, 2 wrong usage, 3 no connection, 4 not authorized, 5 refused or not understood, \
 6 no answer in time, 130 ended by Ctrl-C.";
 
 /// The command line. Without a verb it starts the demo.
@@ -119,6 +125,25 @@ pub(crate) enum Verb {
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
     Ping(Request),
+    /// Check a server for faults that hosts and users meet
+    #[command(
+        override_usage = "duplexer doctor [OPTIONS] URL\n       duplexer doctor [OPTIONS] -- COMMAND...",
+        after_help = "Exits with 1 if there are errors; with --strict also if there are warnings."
+    )]
+    Doctor(DoctorArguments),
+    /// Measure rate and latency of a server
+    #[command(
+        override_usage = "duplexer bench [OPTIONS] URL [TOOL [ARGUMENT]...]\n       \
+        duplexer bench [OPTIONS] [TOOL [ARGUMENT]...] -- COMMAND...",
+        after_help = "Without a TOOL it requests the list of tools, or sends pings to a server that has none."
+    )]
+    Bench(BenchArguments),
+    /// Pass messages on and write them into a file
+    #[command(override_usage = "duplexer record [OPTIONS] -o FILE URL\n       \
+        duplexer record [OPTIONS] -o FILE -- COMMAND...")]
+    Record(RecordArguments),
+    /// Serve the answers of a recorded file
+    Replay(ReplayArguments),
     /// List, show and fetch skills of a server, or serve a directory of them
     #[command(subcommand)]
     Skills(SkillsVerb),

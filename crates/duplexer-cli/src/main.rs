@@ -5,13 +5,17 @@
 //! server.
 
 mod arguments;
+mod bench;
 mod demo;
+mod doctor;
+mod events;
 mod failure;
 mod gateway;
 mod login;
 mod output;
 mod proxy;
 mod questions;
+mod record;
 mod roots;
 mod sampling;
 mod serving;
@@ -68,6 +72,10 @@ fn main() -> ExitCode {
         Some(Verb::Complete(request)) => ask(Word::Complete, &request),
         Some(Verb::Listen(request)) => ask(Word::Listen, &request),
         Some(Verb::Ping(request)) => ask(Word::Ping, &request),
+        Some(Verb::Doctor(arguments)) => run(doctor::run(&arguments)),
+        Some(Verb::Bench(arguments)) => run(bench::run(&arguments)),
+        Some(Verb::Record(arguments)) => run(record::record(&arguments)),
+        Some(Verb::Replay(arguments)) => record::replay(&arguments),
         Some(Verb::Skills(SkillsVerb::List(request))) => ask(Word::ListSkills, &request),
         Some(Verb::Skills(SkillsVerb::Show(request))) => ask(Word::ShowSkill, &request),
         Some(Verb::Skills(SkillsVerb::Fetch(request))) => ask(Word::FetchSkill, &request),

@@ -3,10 +3,18 @@
 
 #[path = "cli/asking.rs"]
 mod asking;
+#[path = "cli/bench.rs"]
+mod bench;
+#[path = "cli/configured.rs"]
+mod configured;
 #[path = "cli/demo.rs"]
 mod demo;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/failing.rs"]
 mod failing;
+#[path = "cli/faulty.rs"]
+mod faulty;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/listening.rs"]
@@ -26,5 +34,7 @@ mod skills;
 mod support;
 #[path = "cli/tasks.rs"]
 mod tasks;
+#[path = "cli/transcripts.rs"]
+mod transcripts;
 #[path = "cli/verbs.rs"]
 mod verbs;

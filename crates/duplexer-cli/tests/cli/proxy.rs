@@ -13,26 +13,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::support::{Demo, NOWHERE, PROGRAM, RunningServer, data_folder, run};
-
-/// A proxy or gateway over HTTP, and its URL.
-struct Listening {
-    running: RunningServer,
-    url: String,
-}
-
-impl Listening {
-    fn start(words: &[&str]) -> Self {
-        let mut running = RunningServer::start(words);
-        loop {
-            let line = running.note();
-            assert!(!line.is_empty(), "it has ended");
-            if let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")) {
-                return Self { url: url.trim_end_matches('.').to_owned(), running };
-            }
-        }
-    }
-}
+use crate::support::{Demo, Listening, NOWHERE, PROGRAM, data_folder, run};
 
 const DEMO: [&str; 4] = ["--", PROGRAM, "demo", "--stdio"];
 
@@ -103,7 +84,7 @@ fn a_server_that_cannot_be_reached_is_reported_by_its_reason() {
     assert!(ran.stderr.contains("The server behind this proxy is not available"), "{ran:?}");
     let ran = run(&["call", "add", "--", PROGRAM, "proxy", "--", "/no/such/program"]);
     assert!(ran.stderr.contains("`/no/such/program` cannot be started"), "{ran:?}");
-    run(&["proxy", "ftp://example.com"]).failed(2, "is not a URL");
+    run(&["proxy", "ftp://example.com"]).failed(2, "begins with http://");
     assert_eq!(run(&["proxy"]).code, Some(2));
 }
 

@@ -161,6 +161,25 @@ impl Demo {
     }
 }
 
+/// A verb that serves HTTP, such as a proxy, and its URL.
+pub(crate) struct Listening {
+    pub(crate) running: RunningServer,
+    pub(crate) url: String,
+}
+
+impl Listening {
+    pub(crate) fn start(words: &[&str]) -> Self {
+        let mut running = RunningServer::start(words);
+        loop {
+            let line = running.note();
+            assert!(!line.is_empty(), "it has ended");
+            if let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")) {
+                return Self { url: url.trim_end_matches('.').to_owned(), running };
+            }
+        }
+    }
+}
+
 /// A server and its era.
 pub(crate) struct Place {
     url: Option<String>,
