@@ -1,7 +1,6 @@
 //! Checks results that request input: they must request something, and only what the client has declared.
 
 use duplexer_types::capabilities::{ClientCapabilities, ElicitationCapability, SamplingCapability};
-use duplexer_types::elicitation::ElicitParams;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
 use duplexer_types::json::JsonObject;
 use duplexer_types::lifecycle::MissingCapabilityData;
@@ -39,7 +38,8 @@ fn check_result(result: &InputRequiredResult, client: &ClientProfile) -> Result<
     }
     let mut missing = Vec::new();
     for (_, request) in requests.into_iter().flat_map(JsonObject::iter) {
-        let needed = ClientCapability::required_by(request).ok_or_else(|| invalid_result("it asks for something unknown"))?;
+        let needed = ClientCapability::required_by(request)
+            .ok_or_else(|| invalid_result("it asks for something unknown"))?;
         if !client.supports(&needed) && !missing.contains(&needed) {
             missing.push(needed);
         }

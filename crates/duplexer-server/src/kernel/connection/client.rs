@@ -3,7 +3,9 @@
 use duplexer_types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
 };
+use duplexer_types::elicitation::ElicitParams;
 use duplexer_types::error::ErrorObject;
+use duplexer_types::input::InputRequest;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{Implementation, MissingCapabilityData};
 use duplexer_types::meta::RequestMeta;
