@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use duplexer_server::subscriptions::Position;
@@ -16,6 +17,11 @@ pub(crate) struct EntryId {
 }
 
 impl EntryId {
+    /// Returns its time, since 1970.
+    pub(crate) fn time(self) -> Duration {
+        Duration::from_millis(self.time)
+    }
+
     /// Returns the smallest id after this one.
     pub(crate) fn next(self) -> Self {
         match self.number.checked_add(1) {

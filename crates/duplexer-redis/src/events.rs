@@ -82,6 +82,7 @@ impl EventStore for Events {
             call.arg(replaced(attach.takeover)).arg(millis(self.0.settings.session_expiry));
             let opened = stream.stream == StreamId::STANDALONE;
             call.arg(if opened { stream.stream.to_string() } else { String::new() });
+            call.arg(format!("{:016x}", attach.token));
             let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
             Ok(match outcome.as_str() {
                 "reader" => {

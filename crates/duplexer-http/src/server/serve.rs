@@ -66,6 +66,8 @@ const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 /// Time for the requests of a connection that arrives during the shutdown.
 const LATE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time without a new connection after which none waits any more.
+const LAST_ACCEPT: Duration = Duration::from_millis(10);
 
 impl StreamableHttp {
     /// Starts the server, listens, and serves until the process receives a termination signal, like
@@ -204,14 +206,18 @@ impl<L: Listener, S> HttpServer<L, S> {
         let mut accepting = Accepting { server: self, accepted: None, epoch: Instant::now() };
         let signalled = accepting.run(&mut open, signal).await;
         let shutdown = state.shutdown_until(cut(signalled));
-        if state.accepts_until_the_end() {
+        let limit = if state.accepts_until_the_end() {
             accepting.run(&mut open, shutdown).await;
+            accepting.accept_waiting(&mut open).await;
+            drop(accepting);
+            LATE_TIMEOUT
         } else {
             drop(accepting);
             shutdown.await;
-        }
+            CLOSE_TIMEOUT
+        };
         let gone = async { while open.next_end().await.is_some() {} };
-        if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
+        if timeout(limit, gone).await.is_err() {
             tracing::debug!(connections = open.len(), "connections are closed");
         }
     }
@@ -228,29 +234,48 @@ struct Accepting<L: Listener, S> {
 impl<L: Listener, S> Accepting<L, S> {
     /// Accepts connections until a future resolves.
     async fn run<T>(&mut self, open: &mut Connections, until: impl Future<Output = T>) -> T {
-        let Self { server, accepted, epoch } = self;
-        let state = &server.service.0;
         let mut until = pin!(until);
         loop {
             tokio::select! {
                 done = &mut until => return done,
                 Some(()) = open.next_end() => {}
-                io = server.listener.accept(), if accepted.is_none() => *accepted = Some(io),
-                () = sleep(EVICTION_INTERVAL), if accepted.is_some() => {}
+                io = self.server.listener.accept(), if self.accepted.is_none() => self.accepted = Some(io),
+                () = sleep(EVICTION_INTERVAL), if self.accepted.is_some() => {}
             }
-            if accepted.is_some() && open.is_full() {
+            if self.accepted.is_some() && open.is_full() {
                 open.evict();
-            } else if let Some(io) = accepted.take() {
-                let connection_state = Arc::new(ConnectionState::new(*epoch));
-                let service = ConnectionService {
-                    service: PathService::new(server.service.clone()),
-                    layered: server.layered.clone(),
-                    health_routes: server.health_routes,
-                    state: Arc::clone(&connection_state),
-                };
-                open.spawn(connection_state, connection(io, Arc::clone(state), service));
+            } else if let Some(io) = self.accepted.take() {
+                self.serve(open, io);
             }
         }
+    }
+
+    /// Accepts the connections that wait already, within a short time: the operating system resets those that are not
+    /// accepted when the listener closes, and a balancer does not repeat a request that it has sent.
+    async fn accept_waiting(&mut self, open: &mut Connections) {
+        let end = Instant::now() + CLOSE_TIMEOUT;
+        while !open.is_full() && Instant::now() < end {
+            let io = match self.accepted.take() {
+                Some(io) => io,
+                None => match timeout(LAST_ACCEPT, self.server.listener.accept()).await {
+                    Ok(io) => io,
+                    Err(_) => return,
+                },
+            };
+            self.serve(open, io);
+        }
+    }
+
+    /// Serves a connection in a task of its own.
+    fn serve(&self, open: &mut Connections, io: L::Io) {
+        let connection_state = Arc::new(ConnectionState::new(self.epoch));
+        let service = ConnectionService {
+            service: PathService::new(self.server.service.clone()),
+            layered: self.server.layered.clone(),
+            health_routes: self.server.health_routes,
+            state: Arc::clone(&connection_state),
+        };
+        open.spawn(connection_state, connection(io, Arc::clone(&self.server.service.0), service));
     }
 }
 
@@ -280,10 +305,17 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         write: state.config.timing.unread,
     };
     let io = TimedIo::new(io, limits, Arc::clone(&service.state));
+    let silent = async {
+        state.closing.cancelled().await;
+        if state.accepts_until_the_end() {
+            // Its first request can be on the way, and gets a response that says when to come back.
+            sleep(LATE_TIMEOUT).await;
+        }
+    };
     let recognized = tokio::select! {
         biased;
         recognized = recognize(io) => recognized,
-        () = state.closing.cancelled() => return,
+        () = silent => return,
     };
     let (version, io) = match recognized {
         Ok(recognized) => recognized,

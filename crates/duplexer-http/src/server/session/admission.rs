@@ -200,7 +200,14 @@ async fn admit_placed(
             shared.release = Release::Unneeded;
             Err(refused)
         }
-        admitted => Ok((admitted?, shared)),
+        admitted => {
+            let session = admitted?;
+            // The lease was lost meanwhile: other nodes could neither reach the request nor wait for it.
+            if shared.stores.run() != run {
+                return Err(StoreError::Unavailable("this node goes on as another run".into()).into());
+            }
+            Ok((session, shared))
+        }
     }
 }
 
