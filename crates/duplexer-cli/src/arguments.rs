@@ -1,5 +1,6 @@
 //! The command line.
 
+mod inspect;
 mod login;
 mod proxy;
 mod skills;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use duplexer::types::logging::LoggingLevel;
 
+pub(crate) use inspect::InspectArguments;
 pub(crate) use login::{AccountArguments, LoginArguments};
 pub(crate) use proxy::{GatewayArguments, ProxyArguments};
 pub(crate) use skills::{ServeArguments, SkillsVerb};
@@ -119,6 +121,12 @@ pub(crate) enum Verb {
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
     Ping(Request),
+    /// Show a server on a page in the browser: what it offers, calls, and every message
+    #[command(
+        override_usage = "duplexer inspect [OPTIONS] URL\n       duplexer inspect [OPTIONS] -- COMMAND...",
+        after_help = "The page is for this machine only, and its address contains a token of this start."
+    )]
+    Inspect(InspectArguments),
     /// List, show and fetch skills of a server, or serve a directory of them
     #[command(subcommand)]
     Skills(SkillsVerb),
@@ -163,6 +171,9 @@ pub(crate) struct DemoArguments {
     /// Print a line on standard error for each request: method, name, outcome and time
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    /// Do not serve the inspector page at `/`
+    #[arg(long)]
+    pub(crate) no_inspector: bool,
     #[cfg(feature = "redis")]
     #[command(flatten)]
     pub(crate) shared: SharedArguments,

@@ -8,6 +8,7 @@ mod arguments;
 mod demo;
 mod failure;
 mod gateway;
+mod inspect;
 mod login;
 mod output;
 mod proxy;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Some(Verb::Complete(request)) => ask(Word::Complete, &request),
         Some(Verb::Listen(request)) => ask(Word::Listen, &request),
         Some(Verb::Ping(request)) => ask(Word::Ping, &request),
+        Some(Verb::Inspect(arguments)) => run(inspect::run(&arguments)),
         Some(Verb::Skills(SkillsVerb::List(request))) => ask(Word::ListSkills, &request),
         Some(Verb::Skills(SkillsVerb::Show(request))) => ask(Word::ShowSkill, &request),
         Some(Verb::Skills(SkillsVerb::Fetch(request))) => ask(Word::FetchSkill, &request),

@@ -49,6 +49,7 @@
 //! | `redis` | servers | `redis` | several nodes that share a Redis or Valkey |
 //! | `skills` | both | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
 //! | `proxy` | both | `proxy` | remote servers as local ones, a bridge between the eras, gateways to many servers |
+//! | `inspector` | clients | `inspector` | a page that shows a server and every message of its sessions |
 //! | `otel` | both | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //! | `log` | both | | `log_to_stderr`, a subscriber in one line |
 //!
@@ -100,6 +101,10 @@ pub use duplexer_oauth as oauth;
 #[cfg_attr(docsrs, doc(cfg(feature = "otel")))]
 #[doc(inline)]
 pub use duplexer_otel as otel;
+#[cfg(feature = "inspector")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inspector")))]
+#[doc(inline)]
+pub use duplexer_inspector as inspector;
 #[cfg(feature = "proxy")]
 #[cfg_attr(docsrs, doc(cfg(feature = "proxy")))]
 #[doc(inline)]
