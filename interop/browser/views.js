@@ -44,7 +44,7 @@ export async function views(browser, given) {
     await sheet.page.$eval('#detail .view', element => element.scrollIntoView());
     await given.shot(sheet, 'view');
 
-    // Dark or light is told.
+    // The view learns of dark and light.
     await sheet.click('#theme');
     await frame.waitForFunction(() => document.documentElement.dataset.theme === 'dark');
     await sheet.click('#theme');
@@ -56,7 +56,7 @@ export async function views(browser, given) {
     await sheet.see('#detail .blocked', 'https://example.com');
     await sheet.see('#detail .blocked', 'connect-src');
 
-    // Another item: the view is told that it goes, and is removed.
+    // Another item: the view gets its teardown, and is removed.
     await frame.evaluate(() => { globalThis.mcpApp.on('teardown', reason => globalThis.mcpApp.log(`bye ${reason}`)); });
     const gone = sheet.page.waitForFunction(() => !document.querySelector('iframe'));
     await sheet.choose('tools', 'echo');

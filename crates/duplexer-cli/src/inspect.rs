@@ -37,7 +37,9 @@ pub(crate) async fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     })?;
     let url = inspector.url(listener.local_addr().map_err(broken)?);
     let terminal = Terminal::new();
-    terminal.note(&format!("The inspector is at {url}\nIts address is a secret: it controls the server. Ctrl-C ends it."));
+    terminal.note(&format!(
+        "The inspector is at {url}\nIts address is a secret: it controls the server. Ctrl-C ends it."
+    ));
     if arguments.open
         && let Err(error) = Browser::new().present(&url).await
     {
@@ -100,7 +102,8 @@ impl Reached {
                 let (program, rest) = words.split_first().ok_or("there is no command behind `--`")?;
                 let command = ChildCommand::new(program).args(rest);
                 let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
-                let client = builder.open(command.stderr(Stderr::lines(move |line| page.show_line(line)))).await?;
+                let client =
+                    builder.open(command.stderr(Stderr::lines(move |line| page.show_line(line)))).await?;
                 Ok(client)
             }
         }
@@ -128,7 +131,8 @@ fn transport(
         Some(token) => builder.bearer(token),
         None if is_given => builder,
         None => {
-            let oauth = login::of_page(login, PageLogin(page.clone())).map_err(|failure| failure.to_string())?;
+            let oauth =
+                login::of_page(login, PageLogin(page.clone())).map_err(|failure| failure.to_string())?;
             builder.authorization(Arc::new(oauth))
         }
     };

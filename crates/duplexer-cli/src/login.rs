@@ -55,7 +55,10 @@ pub(crate) fn of_proxy(arguments: &LoginArguments, terminal: &Arc<Terminal>) -> 
 }
 
 /// Returns what authorizes the requests of an inspector: a login that becomes necessary is shown by `presenter`.
-pub(crate) fn of_page(arguments: &LoginArguments, presenter: impl Presenter + 'static) -> Result<OAuth, Failure> {
+pub(crate) fn of_page(
+    arguments: &LoginArguments,
+    presenter: impl Presenter + 'static,
+) -> Result<OAuth, Failure> {
     builder(arguments)?.present(presenter).build().map_err(failure)
 }
 

@@ -48,7 +48,8 @@ impl Observer {
     /// Keeps what is shown of a request until its response arrives.
     pub(crate) fn begin(&self, request: &Request) -> Observed<'_> {
         let body = request.body().and_then(Body::as_bytes).unwrap_or_default().to_vec();
-        let (method, url, headers) = (request.method().clone(), request.url().clone(), request.headers().clone());
+        let (method, url, headers) =
+            (request.method().clone(), request.url().clone(), request.headers().clone());
         Observed { observer: self, method, url, headers, body }
     }
 }

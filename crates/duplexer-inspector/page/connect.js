@@ -48,7 +48,7 @@ export async function begin() {
 
 function target() {
   const at = state.info?.target ?? {};
-  return at.kind === "url" ? at.url : at.kind === "command" ? at.words.join(" ") : at.name ?? "";
+  return at.kind === "url" ? at.url : at.words?.join(" ") ?? "";
 }
 
 export function sessionBar() {

@@ -15,8 +15,7 @@ function command(verb, rest) {
   const { target } = state.info;
   const era = state.session === "auto" ? [] : ["--era", state.session];
   if (target.kind === "url") return ["duplexer", verb, ...era, quote(target.url), ...rest].join(" ");
-  if (target.kind === "command") return ["duplexer", verb, ...era, ...rest, "--", ...target.words.map(quote)].join(" ");
-  return `# ${target.name} runs in the process of the inspector`;
+  return ["duplexer", verb, ...era, ...rest, "--", ...target.words.map(quote)].join(" ");
 }
 
 export function cli(item) {

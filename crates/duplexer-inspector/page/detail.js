@@ -41,7 +41,7 @@ export function welcome() {
     session?.capabilities ? h("details", null, h("summary", null, "Capabilities"), jsonText(session.capabilities)) : null));
 }
 
-// Folders that the server is told of when it asks for roots.
+// Folders that the server gets when it asks for roots.
 let roots = [];
 function folders() {
   const text = h("textarea.grow", { id: "roots", rows: "2", spellcheck: "false", placeholder: "file:///work" });

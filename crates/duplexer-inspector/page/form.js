@@ -116,6 +116,9 @@ function namedField(name, declared, root, given, required, depth) {
     ? h("legend", null, label, " ", marks)
     : h("label", { for: ids.input }, label, " ", marks);
   const element = h(inner.group ? "fieldset.field" : "div.field", { "data-field": name }, head, about, inner.element, message);
+  const touched = () => { message.hidden = true; inner.input?.removeAttribute("aria-invalid"); };
+  element.addEventListener("input", touched);
+  element.addEventListener("click", (event) => { if (event.target.closest("button")) touched(); });
   return { element, read: inner.read, focus: inner.focus };
 }
 

@@ -18,10 +18,10 @@ export function sequence(entries, label, onpick) {
     const [from, to] = entry.from === "client" ? [LEFT, RIGHT] : [RIGHT, LEFT];
     const tip = to > from ? -7 : 7;
     const text = label(entry);
-    const about = `${text}, from the ${entry.from}, ${bytes(entry.size)}, at ${clock(entry.at)}`;
     const pick = () => onpick(entry);
-    return svg("g", { class: `msg k-${entry.kind} ${entry.from}`, tabindex: "0", role: "button", "aria-label": about, onclick: pick,
+    return svg("g", { class: `msg k-${entry.kind} ${entry.from}`, tabindex: "0", role: "button", onclick: pick,
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(); } } },
+    svg("title", null, `from the ${entry.from}`),
     svg("rect", { class: "hit", x: 0, y: y - 22, width: WIDTH, height: STEP - 2 }),
     svg("line", { class: "arrow-line", x1: from, y1: y, x2: to, y2: y }),
     svg("path", { class: "tip", d: `M${to} ${y}l${tip} -4v8z` }),

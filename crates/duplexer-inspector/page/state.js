@@ -1,4 +1,4 @@
-// What the page knows, and who is told when it changes.
+// What the page knows, and events when it changes.
 
 export const MAX_WIRE = 10000;
 const MAX_LOGS = 2000;

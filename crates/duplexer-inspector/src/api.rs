@@ -104,7 +104,8 @@ async fn get(state: &Arc<State>, request: &ApiRequest) -> Result<Reply, Refusal>
         }
         "result" => {
             let call = value("call").unwrap_or_default();
-            let gone = || Refusal(StatusCode::NOT_FOUND, "there is no result of this request any more".to_owned());
+            let gone =
+                || Refusal(StatusCode::NOT_FOUND, "there is no result of this request any more".to_owned());
             state.calls.outcome(call).map(reply::json_text).ok_or_else(gone)
         }
         "frame" => {
@@ -198,6 +199,7 @@ fn set_roots(state: &State, Roots { roots }: Roots) -> Result<(), Refusal> {
 /// Stores a view for the second origin.
 fn view(state: &State, view: NewView) -> Result<Reply, Refusal> {
     let added = state.views.add(view);
-    let (name, policy) = added.map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let (name, policy) =
+        added.map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     Ok(reply::json(&json!({"view": name, "policy": policy.text, "ignored": policy.ignored})))
 }

@@ -1,6 +1,6 @@
-//! What the page is told, in order: a bounded log that pages read by position.
+//! Events for the page, in order: a bounded log that pages read by position.
 //!
-//! A page that reads too slowly, or that is opened later, is told how many events it has missed.
+//! A page that reads too slowly, or that is opened later, gets the number of events that it has missed.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_reader_is_told_what_it_missed_and_old_events_are_dropped() {
+    async fn a_slow_reader_learns_what_it_missed_and_old_events_are_dropped() {
         let events = Events::default();
         for number in 0..MAX_EVENTS + 5 {
             events.add(&json!({ "number": number }));

@@ -81,7 +81,8 @@ mod tests {
             let hosts = file.text.match_indices("://").filter(|(at, _)| {
                 let rest = &file.text[at + 3..];
                 let known = ["www.w3.org/", "127.0.0.1", "${"];
-                rest.starts_with(|c: char| c.is_ascii_alphanumeric()) && !known.iter().any(|host| rest.starts_with(host))
+                rest.starts_with(|c: char| c.is_ascii_alphanumeric())
+                    && !known.iter().any(|host| rest.starts_with(host))
             });
             assert_eq!(hosts.count(), 0, "{}", file.name);
         }

@@ -38,8 +38,6 @@ pub enum Target {
     Url(String),
     /// A program and its arguments.
     Command(Vec<String>),
-    /// A server in this process, with its name.
-    InProcess(String),
 }
 
 impl Target {
@@ -47,7 +45,6 @@ impl Target {
         match self {
             Self::Url(url) => json!({"kind": "url", "url": url}),
             Self::Command(words) => json!({"kind": "command", "words": words}),
-            Self::InProcess(name) => json!({"kind": "in-process", "name": name}),
         }
     }
 
@@ -55,7 +52,7 @@ impl Target {
     pub(crate) fn transport(&self) -> &'static str {
         match self {
             Self::Url(_) => "http",
-            Self::Command(_) | Self::InProcess(_) => "stdio",
+            Self::Command(_) => "stdio",
         }
     }
 }
@@ -65,7 +62,6 @@ impl fmt::Display for Target {
         match self {
             Self::Url(url) => f.write_str(url),
             Self::Command(words) => f.write_str(&words.join(" ")),
-            Self::InProcess(name) => f.write_str(name),
         }
     }
 }

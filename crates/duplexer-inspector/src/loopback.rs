@@ -12,7 +12,9 @@ use crate::reply::{self, Reply};
 /// Returns the refusal of a request that does not come from this machine.
 pub(crate) fn refusal(extensions: &Extensions, headers: &HeaderMap, uri: &Uri) -> Option<Reply> {
     let reason = match extensions.get::<SocketAddr>() {
-        None => "the address of the peer is not known: insert it as a `SocketAddr` into the extensions of the request",
+        None => {
+            "the address of the peer is not known: insert it as a `SocketAddr` into the extensions of the request"
+        }
         Some(peer) if !is_loopback(peer.ip()) => "the inspector serves this machine only",
         Some(_) if !names_loopback(headers, uri) => "the inspector is reached under a loopback address only",
         Some(_) => return None,
@@ -31,7 +33,10 @@ fn is_loopback(address: IpAddr) -> bool {
 }
 
 fn names_loopback(headers: &HeaderMap, uri: &Uri) -> bool {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).or_else(|| uri.authority().map(|it| it.as_str()));
+    let host = headers
+        .get(HOST)
+        .and_then(|host| host.to_str().ok())
+        .or_else(|| uri.authority().map(|it| it.as_str()));
     let Some(host) = host else { return false };
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -68,7 +73,14 @@ mod tests {
     /// A page of another site whose name resolves to this machine is refused.
     #[test]
     fn another_name_of_this_machine_is_refused() {
-        for host in ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::2]"] {
+        for host in [
+            "evil.example",
+            "evil.example:8000",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "",
+            "[::2]",
+        ] {
             assert!(is_refused(Some("127.0.0.1:50000"), Some(host)), "{host}");
         }
         assert!(is_refused(Some("127.0.0.1:50000"), None));

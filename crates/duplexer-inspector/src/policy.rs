@@ -28,6 +28,9 @@ pub(crate) struct Policy {
 /// Maximum number of origins of one kind. Further ones are left out.
 const MAX_ORIGINS: usize = 50;
 
+/// Pages that can show views: those of this machine. A policy cannot name an IPv6 address.
+const HOSTS: &str = "http://127.0.0.1:* http://localhost:*";
+
 /// Returns the policy of the page, which can show frames of the origin `sandbox`.
 pub(crate) fn of_page(sandbox: &str) -> String {
     format!(
@@ -38,9 +41,11 @@ pub(crate) fn of_page(sandbox: &str) -> String {
 }
 
 /// Returns the policy of the frame around a view: it runs its own script and shows views of its own origin.
-pub(crate) fn of_sandbox() -> &'static str {
-    "default-src 'none'; script-src 'self'; style-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; \
-     frame-ancestors http://127.0.0.1:* http://localhost:* http://[::1]:*"
+pub(crate) fn of_sandbox() -> String {
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; frame-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors {HOSTS}"
+    )
 }
 
 /// Returns the policy of a view, whose violations are reported to `report`.
@@ -68,7 +73,7 @@ pub(crate) fn of_view(declared: &Declared, report: &str) -> Policy {
         "sandbox allow-scripts allow-forms; default-src 'none'; script-src 'unsafe-inline'{resources}; \
          style-src 'unsafe-inline'{resources}; img-src data: blob:{resources}; font-src data:{resources}; \
          media-src data: blob:{resources}; connect-src{}; frame-src{}; base-uri{}; object-src 'none'; \
-         form-action 'none'; frame-ancestors 'self'; report-uri {report}",
+         form-action 'none'; frame-ancestors {HOSTS}; report-uri {report}",
         or_none(&connect),
         or_none(&frames),
         or_none(&base),
@@ -92,7 +97,11 @@ mod tests {
     #[test]
     fn a_view_gets_what_it_declares_and_nothing_else() {
         let bare = policy(&serde_json::json!({}));
-        assert!(bare.text.contains("connect-src 'none'") && bare.text.contains("frame-src 'none'"), "{}", bare.text);
+        assert!(
+            bare.text.contains("connect-src 'none'") && bare.text.contains("frame-src 'none'"),
+            "{}",
+            bare.text
+        );
         assert!(bare.text.contains("default-src 'none'") && bare.text.contains("base-uri 'none'"));
         assert!(!bare.text.contains("allow-same-origin") && !bare.text.contains("allow-top-navigation"));
         let some = policy(&serde_json::json!({
@@ -105,8 +114,17 @@ mod tests {
 
     #[test]
     fn what_is_no_origin_cannot_widen_a_policy() {
-        for hostile in ["*", "https://a; script-src *", "'unsafe-eval'", "data:", "https://a/ https://b", "javascript:1", "https:"] {
-            let made = policy(&serde_json::json!({"connectDomains": [hostile], "resourceDomains": [hostile]}));
+        for hostile in [
+            "*",
+            "https://a; script-src *",
+            "'unsafe-eval'",
+            "data:",
+            "https://a/ https://b",
+            "javascript:1",
+            "https:",
+        ] {
+            let made =
+                policy(&serde_json::json!({"connectDomains": [hostile], "resourceDomains": [hostile]}));
             assert_eq!(made.text, policy(&serde_json::json!({})).text, "{hostile}");
             assert_eq!(made.ignored.len(), 2, "{hostile}");
         }

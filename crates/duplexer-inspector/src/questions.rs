@@ -116,7 +116,8 @@ mod tests {
         let (questions, events) = (Questions::default(), Events::default());
         {
             let mut asked = Box::pin(questions.ask::<Value>(&events, "auto", Kind::Sampling, &json!({})));
-            let waiting = std::future::poll_fn(|cx| std::task::Poll::Ready(asked.as_mut().poll(cx).is_pending()));
+            let waiting =
+                std::future::poll_fn(|cx| std::task::Poll::Ready(asked.as_mut().poll(cx).is_pending()));
             assert!(waiting.await);
         }
         let shown: Value = serde_json::from_str(&events.after(1).await).unwrap();

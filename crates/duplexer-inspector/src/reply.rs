@@ -1,7 +1,9 @@
 //! HTTP responses of this crate. Their bodies are complete; a service that mounts the page converts the body type.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 

@@ -22,7 +22,7 @@ pub(crate) async fn handle(state: &State, request: Request<Incoming>) -> Reply {
     let Some(name) = path.strip_prefix('/') else { return nothing() };
     match (request.method(), name.split_once('/')) {
         (&Method::GET, None) => match files::of_sandbox(name) {
-            Some(file) => reply::file(file.media_type, file.text, policy::of_sandbox()),
+            Some(file) => reply::file(file.media_type, file.text, &policy::of_sandbox()),
             None => nothing(),
         },
         (&Method::GET, Some(("view", view))) => match state.views.page(view) {

@@ -138,9 +138,9 @@ impl Session {
         };
         let opening = Json::parse(client.opening_result()).ok();
         let opening: Value = opening.and_then(|result| result.decode().ok()).unwrap_or_default();
-        let server = client.server_info().map(|info| {
-            json!({"name": info.name, "title": info.title, "version": info.version})
-        });
+        let server = client
+            .server_info()
+            .map(|info| json!({"name": info.name, "title": info.title, "version": info.version}));
         json!({
             "session": choice.name(), "era": era, "version": client.protocol_version().as_str(),
             "server": server, "capabilities": opening.get("capabilities"),

@@ -27,7 +27,7 @@ pub(crate) struct Shown {
     pub(crate) events: Events,
     pub(crate) wire: Wire,
     pub(crate) questions: Questions,
-    /// URIs of the folders that the server is told of.
+    /// URIs of the folders that the server gets (roots).
     pub(crate) roots: Mutex<Vec<String>>,
 }
 

@@ -85,7 +85,11 @@ impl Wire {
             if jsonrpc::read(&frame.text).is_err() || frame.text.contains('\n') {
                 continue;
             }
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and small")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "not negative, and small"
+            )]
             let at = (frame.at - start).max(0.0) as u64;
             let from = sender(frame.direction);
             lines += &format!("{{\"at_ms\":{at},\"from\":\"{from}\",\"message\":{}}}\n", frame.text);
@@ -147,7 +151,10 @@ mod tests {
     fn a_message_is_described_and_its_text_is_cut() {
         let wire = Wire::default();
         let event = wire.add(1.0, "auto", FrameDirection::Out, LIST);
-        assert_eq!((&event["kind"], &event["id"], &event["subject"]), (&json!("request"), &json!(1), &json!("add")));
+        assert_eq!(
+            (&event["kind"], &event["id"], &event["subject"]),
+            (&json!("request"), &json!(1), &json!("add"))
+        );
         assert_eq!((&event["era"], &event["cut"]), (&json!("handshake"), &json!(false)));
         let large = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "ä".repeat(5000));
         let event = wire.add(2.0, "auto", FrameDirection::In, &large);

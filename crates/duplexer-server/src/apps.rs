@@ -70,7 +70,8 @@ impl<S> Apps<S> {
     /// information as content.
     pub fn shown_by(cx: &Context<S>) -> bool {
         let capabilities = cx.connection().client().capabilities.as_ref();
-        let settings = capabilities.and_then(|all| all.extensions.as_ref()).and_then(|all| all.get(EXTENSION));
+        let settings =
+            capabilities.and_then(|all| all.extensions.as_ref()).and_then(|all| all.get(EXTENSION));
         let types = settings.and_then(|settings| settings.decode::<Value>().ok());
         types.is_some_and(|settings| {
             settings["mimeTypes"].as_array().is_some_and(|types| types.iter().any(|one| one == MIME_TYPE))
@@ -82,9 +83,8 @@ impl<S> Apps<S> {
 fn html_files(directory: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let pages = entries.filter(|path| path.extension().is_some_and(|extension| extension == "html"));
-    let mut named: Vec<_> = pages
-        .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
-        .collect();
+    let mut named: Vec<_> =
+        pages.filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path))).collect();
     named.sort();
     named
 }

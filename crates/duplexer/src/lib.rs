@@ -90,6 +90,10 @@ pub use duplexer_http as http;
 #[cfg_attr(docsrs, doc(cfg(feature = "http-client")))]
 #[doc(inline)]
 pub use duplexer_http_client as http_client;
+#[cfg(feature = "inspector")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inspector")))]
+#[doc(inline)]
+pub use duplexer_inspector as inspector;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duplexer_macros::{prompt, resource, tool};
@@ -101,10 +105,6 @@ pub use duplexer_oauth as oauth;
 #[cfg_attr(docsrs, doc(cfg(feature = "otel")))]
 #[doc(inline)]
 pub use duplexer_otel as otel;
-#[cfg(feature = "inspector")]
-#[cfg_attr(docsrs, doc(cfg(feature = "inspector")))]
-#[doc(inline)]
-pub use duplexer_inspector as inspector;
 #[cfg(feature = "proxy")]
 #[cfg_attr(docsrs, doc(cfg(feature = "proxy")))]
 #[doc(inline)]

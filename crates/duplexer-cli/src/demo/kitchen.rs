@@ -76,7 +76,10 @@ pub(super) async fn gallery() -> [Content; 5] {
         Content::text("One of each kind:"),
         Content::image_bytes(CIRCLES, "image/svg+xml"),
         Content::audio_bytes(tone(), "audio/wav"),
-        Content::resource(ResourceContents::text("demo://poem", "A duplexer lets one antenna\nsend and receive at once.")),
+        Content::resource(ResourceContents::text(
+            "demo://poem",
+            "A duplexer lets one antenna\nsend and receive at once.",
+        )),
         Content::resource_link("demo://readme", "readme"),
     ]
 }

@@ -10,7 +10,8 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::meta::key;
 use duplexer_types::methods::{
     CompletionComplete, Method, Ping, PromptsGet, PromptsList, Request, ResourcesList, ResourcesRead,
-    ResourcesTemplatesList, ServerDiscover, SkillsGet, TasksCancel, TasksGet, TasksList, ToolsCall, ToolsList,
+    ResourcesTemplatesList, ServerDiscover, SkillsGet, TasksCancel, TasksGet, TasksList, ToolsCall,
+    ToolsList,
 };
 use duplexer_types::task::CreateTaskResult;
 use duplexer_types::version::Era;
@@ -95,7 +96,7 @@ async fn send(
                 Some(Method::ToolsCall) => tool(state, session, call, created).await,
                 $(Some(Method::$row) => plain::<$row>(state, session, call).await,)*
                 _ => {
-                    let request = OutboundRequest::new(call.method.as_str()).params(call.params.clone());
+                    let request = OutboundRequest::new(call.method.clone()).params(call.params.clone());
                     Ok(client.request_custom(request).await?)
                 }
             }

@@ -1,4 +1,4 @@
-//! Subscriptions of a session, whose changes the page is told of.
+//! Subscriptions of a session, whose changes become events for the page.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,12 @@ pub(crate) struct Watches(Mutex<HashMap<String, JoinSet<()>>>);
 
 impl Watches {
     /// Watches the lists that the server announces changes of.
-    pub(super) async fn lists(&self, state: &Arc<State>, choice: Choice, client: &Client) -> Result<(), BoxError> {
+    pub(super) async fn lists(
+        &self,
+        state: &Arc<State>,
+        choice: Choice,
+        client: &Client,
+    ) -> Result<(), BoxError> {
         let offered = client.server_capabilities();
         let tools = offered.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
         let prompts = offered.prompts.as_ref().and_then(|it| it.list_changed) == Some(true);
@@ -91,7 +96,8 @@ async fn follow(state: &State, choice: Choice, watched: &str, mut changes: Chang
                     _ => continue,
                 };
                 let at = state.page.clock.now();
-                state.tell(&json!({"type": "change", "session": session, "at": at, "what": what, "uri": uri}));
+                state
+                    .tell(&json!({"type": "change", "session": session, "at": at, "what": what, "uri": uri}));
             }
             Some(Err(error)) => {
                 let reason = error.to_string();

@@ -181,10 +181,7 @@ impl<S> View<S> {
     /// let server = duplexer::Server::builder("visits", "1.0.0").extend(Apps::new().view(page)).build()?;
     /// # Ok::<_, duplexer::BuildError>(())
     /// ```
-    pub fn dynamic<F>(
-        uri: impl Into<String>,
-        make: impl Fn(Context<S>) -> F + Send + Sync + 'static,
-    ) -> Self
+    pub fn dynamic<F>(uri: impl Into<String>, make: impl Fn(Context<S>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Self, ResourceError>> + Send + 'static,
     {

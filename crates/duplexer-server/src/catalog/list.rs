@@ -88,7 +88,8 @@ impl<T: Listed> ItemTable<T> {
             Some((number, _)) if page.len() < rest.len() => Some(write_cursor(*number)),
             _ => None,
         };
-        let definitions = page.iter().filter(|(_, item)| item.is_listed()).map(|(_, item)| item.definition(version));
+        let definitions =
+            page.iter().filter(|(_, item)| item.is_listed()).map(|(_, item)| item.definition(version));
         let definitions = definitions.collect();
         cx.server().render(T::METHOD, &finish(T::page(definitions, next)), version)
     }

@@ -210,7 +210,8 @@ async fn a_tool_brings_its_view() {
         assert_eq!(views[0].mime_type.as_deref(), Some("text/html;profile=mcp-app"));
         assert_eq!(views[0].title.as_deref(), Some("Clock"));
         let bare: Value = views[1].meta.as_ref().unwrap().get("ui").unwrap().decode().unwrap();
-        let nothing = json!({"connectDomains": [], "resourceDomains": [], "frameDomains": [], "baseUriDomains": []});
+        let nothing =
+            json!({"connectDomains": [], "resourceDomains": [], "frameDomains": [], "baseUriDomains": []});
         assert_eq!(bare, json!({"csp": nothing}), "APP-06: empty lists are sent");
         let expected = json!({
             "csp": {

@@ -185,7 +185,8 @@ impl<S: Send + Sync + 'static> Tool<S> {
         let output = output.contract(&tool.name)?;
         check_name("tool", &tool.name)?;
         if let Some(declared) = &ui {
-            declared.declare(&mut tool.meta)
+            declared
+                .declare(&mut tool.meta)
                 .map_err(|reason| CatalogError::Schema { tool: tool.name.clone(), reason })?;
         }
         if let Some(policy) = &execution.task {
