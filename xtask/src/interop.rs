@@ -108,7 +108,7 @@ fn python_client(script: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-fn python_program() -> Result<PathBuf, String> {
+pub(crate) fn python_program() -> Result<PathBuf, String> {
     virtual_environment("python")
 }
 

@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod browser;
 mod cluster;
 mod compare;
 mod conformance;
@@ -96,6 +97,12 @@ const COMMANDS: &[Command] = &[
         usage: "interop",
         about: "clients of other implementations against our servers, and our clients against theirs; needs python3 and npm",
         run: interop::command,
+    },
+    Command {
+        name: "browser",
+        usage: "browser [--record | bench]",
+        about: "the inspector page in a real browser (--record: pictures for the docs), or what it costs; needs python3 and npm",
+        run: browser::command,
     },
     Command {
         name: "conformance",

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, cluster, conformance, interop, no_arguments, platforms, tidy, valkey};
+use crate::{Failure, browser, cluster, conformance, interop, no_arguments, platforms, tidy, valkey};
 
 /// One check.
 struct Step {
@@ -44,6 +44,7 @@ enum Action {
     TypeScript,
     Together,
     Inspector,
+    Browser,
     TypeScriptTasks,
     FastMcpTasks,
     Conformance,
@@ -112,6 +113,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: "MCP Inspector", needs: &[Need::Program("npm")], action: Action::Inspector },
     Step {
+        name: "the inspector page in a browser",
+        needs: &[Need::Program("python3"), Need::Program("npm")],
+        action: Action::Browser,
+    },
+    Step {
         name: "official TypeScript package for tasks",
         needs: &[Need::Program("npm")],
         action: Action::TypeScriptTasks,
@@ -162,6 +168,7 @@ impl Action {
             Self::TypeScript => interop::typescript(),
             Self::Together => interop::together(),
             Self::Inspector => interop::inspector(),
+            Self::Browser => browser::test(),
             Self::TypeScriptTasks => interop::typescript_tasks(),
             Self::FastMcpTasks => interop::fastmcp_tasks(),
             Self::Conformance => conformance::every_revision(),
@@ -184,6 +191,7 @@ impl Action {
             | Self::Inspector
             | Self::TypeScriptTasks
             | Self::FastMcpTasks => "cargo xtask interop".to_owned(),
+            Self::Browser => "cargo xtask browser".to_owned(),
             Self::Conformance => "cargo xtask conformance".to_owned(),
             Self::ConformanceThroughProxy => "cargo xtask conformance --through-proxy".to_owned(),
             Self::ConformanceClient => "cargo xtask conformance client".to_owned(),

@@ -2,6 +2,7 @@
 
 mod bench;
 mod doctor;
+mod inspect;
 mod login;
 mod proxy;
 mod record;
@@ -18,6 +19,7 @@ use duplexer::types::logging::LoggingLevel;
 
 pub(crate) use bench::BenchArguments;
 pub(crate) use doctor::DoctorArguments;
+pub(crate) use inspect::InspectArguments;
 pub(crate) use login::{AccountArguments, LoginArguments};
 pub(crate) use proxy::{GatewayArguments, ProxyArguments};
 pub(crate) use record::{RecordArguments, ReplayArguments};
@@ -144,6 +146,12 @@ pub(crate) enum Verb {
     Record(RecordArguments),
     /// Serve the answers of a recorded file
     Replay(ReplayArguments),
+    /// Show a server on a page in the browser: what it offers, calls, and every message
+    #[command(
+        override_usage = "duplexer inspect [OPTIONS] URL\n       duplexer inspect [OPTIONS] -- COMMAND...",
+        after_help = "The page is for this machine only, and its address contains a token of this start."
+    )]
+    Inspect(InspectArguments),
     /// List, show and fetch skills of a server, or serve a directory of them
     #[command(subcommand)]
     Skills(SkillsVerb),
@@ -188,6 +196,9 @@ pub(crate) struct DemoArguments {
     /// Print a line on standard error for each request: method, name, outcome and time
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    /// Do not serve the inspector page at `/`
+    #[arg(long)]
+    pub(crate) no_inspector: bool,
     #[cfg(feature = "redis")]
     #[command(flatten)]
     pub(crate) shared: SharedArguments,

@@ -1,19 +1,22 @@
 //! The demo server: one example of each feature, written like any other server.
 //!
-//! `tools`, `resources` and `prompts` are plain functions; `notebook` is their shared state; `backing` is what several nodes
+//! `tools`, `kitchen`, `weather`, `resources` and `prompts` are plain functions; `notebook` is their shared state; `backing` is what several nodes
 //! can share; `serving` serves them over HTTP or stdio, after the `welcome` message.
 
 mod backing;
+mod kitchen;
 mod notebook;
 mod prompts;
 mod request_log;
 mod resources;
 mod serving;
 mod tools;
+mod weather;
 mod welcome;
 
 use std::sync::Arc;
 
+use duplexer::apps::Apps;
 use duplexer::prelude::*;
 
 use self::backing::Backing;
@@ -51,6 +54,8 @@ fn server(log: Log, backing: &Backing) -> Result<Server, BoxError> {
         .tool(tools::divide)
         .tool(tools::count)
         .tool(tools::picture)
+        .tool(kitchen::order)
+        .tool(kitchen::gallery)
         .tool(tools::book)
         .tool(tools::tour)
         .tool(tools::remember)
@@ -58,6 +63,9 @@ fn server(log: Log, backing: &Backing) -> Result<Server, BoxError> {
         .tool(tools::consult)
         .extend(backing.tasks.clone())
         .tool(tools::report)
+        .extend(Apps::new().view(weather::page()))
+        .tool(weather::weather)
+        .tool(weather::weather_on)
         .resource(Resource::text("demo://readme", "One server, every revision.").name("readme"))
         .resource(resources::clock)
         .resource(resources::dot)

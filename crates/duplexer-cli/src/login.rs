@@ -55,6 +55,14 @@ pub(crate) fn of_proxy(arguments: &LoginArguments, terminal: &Arc<Terminal>) -> 
     builder.build().map_err(failure)
 }
 
+/// Returns what authorizes the requests of an inspector: a login that becomes necessary is shown by `presenter`.
+pub(crate) fn of_page(
+    arguments: &LoginArguments,
+    presenter: impl Presenter + 'static,
+) -> Result<OAuth, Failure> {
+    builder(arguments)?.present(presenter).build().map_err(failure)
+}
+
 /// Runs one of the verbs about logins.
 pub(crate) async fn run(account: Account, arguments: &AccountArguments) -> Result<(), Failure> {
     let terminal = Arc::new(Terminal::new());

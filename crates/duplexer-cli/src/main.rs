@@ -11,6 +11,7 @@ mod doctor;
 mod events;
 mod failure;
 mod gateway;
+mod inspect;
 mod login;
 mod output;
 mod proxy;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Some(Verb::Bench(arguments)) => run(bench::run(&arguments)),
         Some(Verb::Record(arguments)) => run(record::record(&arguments)),
         Some(Verb::Replay(arguments)) => record::replay(&arguments),
+        Some(Verb::Inspect(arguments)) => run(inspect::run(&arguments)),
         Some(Verb::Skills(SkillsVerb::List(request))) => ask(Word::ListSkills, &request),
         Some(Verb::Skills(SkillsVerb::Show(request))) => ask(Word::ShowSkill, &request),
         Some(Verb::Skills(SkillsVerb::Fetch(request))) => ask(Word::FetchSkill, &request),

@@ -11,6 +11,7 @@ use reqwest::{Body, Client, Method, Request, Response, StatusCode, Url};
 
 use crate::authorization::{Authorization, OutgoingRequest, ResponseHead, Verdict};
 use crate::failure;
+use crate::observer::Observer;
 
 /// Maximum times that a request is sent because of its authorization.
 const MAX_SENDS: u32 = 6;
@@ -25,6 +26,7 @@ pub(crate) struct Endpoint {
     pub(crate) headers: HeaderMap,
     pub(crate) limit: usize,
     pub(crate) authorization: Option<Arc<dyn Authorization>>,
+    pub(crate) observer: Option<Observer>,
 }
 
 impl Endpoint {
@@ -93,7 +95,13 @@ impl Endpoint {
         } else {
             *request.headers_mut() = std::mem::take(&mut outgoing.headers);
         }
+        let Some(observer) = &self.observer else {
+            let response = self.client.execute(request).await.map_err(failure::of_sending)?;
+            return Ok((outgoing, response));
+        };
+        let observed = observer.begin(&request);
         let response = self.client.execute(request).await.map_err(failure::of_sending)?;
+        observed.end(&response);
         Ok((outgoing, response))
     }
 
@@ -193,6 +201,7 @@ mod tests {
             headers: HeaderMap::new(),
             limit: 1,
             authorization: Some(Arc::new(Clocked(clock.clone()))),
+            observer: None,
         };
         let second = Duration::from_secs(1);
         let login = async {

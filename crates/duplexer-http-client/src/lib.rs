@@ -2,7 +2,7 @@
 //!
 //! `writer` sends every message as its own POST. `exchange` reads the response: one JSON body or an SSE stream. In the
 //! handshake era `session` and `reconnect` add a session, the standalone stream and stream resumption. Every HTTP request
-//! leaves through `endpoint`, where `authorization` adds credentials. `http_sse` is the transport of 2024-11-05. The crate knows HTTP, and of messages only which one
+//! leaves through `endpoint`, where `authorization` adds credentials and `observer` watches. `http_sse` is the transport of 2024-11-05. The crate knows HTTP, and of messages only which one
 //! opens a session and which one ends a request.
 //!
 //! ```no_run
@@ -18,6 +18,7 @@ mod endpoint;
 mod exchange;
 mod failure;
 mod http_sse;
+mod observer;
 mod reconnect;
 mod session;
 mod sse;
@@ -26,4 +27,5 @@ mod writer;
 
 pub use authorization::{Authorization, OutgoingRequest, ResponseHead, Verdict};
 pub use http_sse::HttpSseTransport;
+pub use observer::HttpExchange;
 pub use transport::{DEFAULT_LIMIT, HttpTransport, HttpTransportBuilder, InvalidEndpoint};

@@ -17,6 +17,7 @@ use crate::authorization::Authorization;
 use crate::connection::{Connection, Inbox};
 use crate::endpoint::Endpoint;
 use crate::http_sse::HttpSseTransport;
+use crate::observer::{HttpExchange, Observer};
 use crate::session::Session;
 use crate::writer::Writer;
 
@@ -97,6 +98,7 @@ impl HttpTransport {
             headers: Ok(HeaderMap::new()),
             limit: DEFAULT_LIMIT,
             authorization: None,
+            observer: None,
         }
     }
 
@@ -156,6 +158,7 @@ pub struct HttpTransportBuilder {
     headers: Result<HeaderMap, InvalidEndpoint>,
     limit: usize,
     authorization: Option<Arc<dyn Authorization>>,
+    observer: Option<Observer>,
 }
 
 /// Shows no secret.
@@ -202,6 +205,13 @@ impl HttpTransportBuilder {
         self
     }
 
+    /// Sets the callback for the head of every response, together with the request that it answers. It must not block.
+    #[doc(alias("trace", "headers", "debug"))]
+    pub fn on_exchange(mut self, callback: impl Fn(&HttpExchange<'_>) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Observer::new(callback));
+        self
+    }
+
     /// Sets the maximum size of a received message, in bytes. Default: [`DEFAULT_LIMIT`].
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
@@ -229,8 +239,8 @@ impl HttpTransportBuilder {
         let url = url.ok_or_else(|| InvalidEndpoint::Url(self.url.clone()))?;
         let headers = self.headers?;
         let client = self.client.map_or_else(default_client, Ok)?;
-        let Self { limit, authorization, .. } = self;
-        Ok(Endpoint { client, url, headers, limit, authorization })
+        let Self { limit, authorization, observer, .. } = self;
+        Ok(Endpoint { client, url, headers, limit, authorization, observer })
     }
 }
 

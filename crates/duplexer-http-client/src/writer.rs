@@ -255,7 +255,14 @@ mod tests {
     async fn messages_above_the_limit_are_all_sent() {
         let url = Url::parse("http://127.0.0.1:1/").unwrap();
         let client = crate::transport::default_client().unwrap();
-        let endpoint = Endpoint { client, url, headers: HeaderMap::new(), limit: 1, authorization: None };
+        let endpoint = Endpoint {
+            client,
+            url,
+            headers: HeaderMap::new(),
+            limit: 1,
+            authorization: None,
+            observer: None,
+        };
         let (queue, mut answers) = mpsc::channel(1);
         let context = Arc::new(TransportContext::stream("http"));
         let mut writer = Writer::new(Connection {

@@ -46,8 +46,17 @@ const RESOURCE: Expected = Expected {
 };
 
 pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
-    const FLAGS: [&str; 7] =
-        ["blocking", "task", "read_only", "destructive", "idempotent", "closed_world", "check_output"];
+    const FLAGS: [&str; 9] = [
+        "blocking",
+        "task",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "closed_world",
+        "check_output",
+        "app_only",
+        "model_only",
+    ];
     options.check(&["name", "title", "description", "timeout", "view", "meta"], &FLAGS)?;
     let blocking = options.has("blocking");
     let expansion = Expansion::new(options, function, if blocking { BLOCKING_TOOL } else { TOOL })?;

@@ -42,7 +42,7 @@ use proc_macro::TokenStream;
 /// the tool's arguments. A first parameter of type `Context<S>` (or one marked `#[cx]`) is the context.
 ///
 /// Options: `name = "..", title = "..", description = "..", timeout = seconds, read_only, destructive, idempotent,
-/// closed_world, check_output, blocking, task`. A blocking tool is a plain `fn`, which runs on a thread.
+/// closed_world, check_output, view = "ui://..", app_only, model_only, blocking, task`. A blocking tool is a plain `fn`, which runs on a thread.
 ///
 /// `task` lets calls run as tasks, which outlive their request; the server needs the extension `Tasks`. With options:
 /// `task(required, explicit, resumable, answer_within = seconds, cancel_grace = seconds)`, the settings of `TaskPolicy`.

@@ -10,6 +10,7 @@ mod model;
 mod arbitrary;
 
 pub mod annotations;
+pub mod app;
 pub mod capabilities;
 pub mod completion;
 pub mod content;

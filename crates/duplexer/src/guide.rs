@@ -35,6 +35,9 @@ pub mod long_tasks {}
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 
+#[doc = include_str!("../guide/inspecting.md")]
+pub mod inspecting {}
+
 #[doc = include_str!("../guide/http.md")]
 pub mod http {}
 

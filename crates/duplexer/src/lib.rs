@@ -49,6 +49,7 @@
 //! | `redis` | servers | `redis` | several nodes that share a Redis or Valkey |
 //! | `skills` | both | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
 //! | `proxy` | both | `proxy` | remote servers as local ones, a bridge between the eras, gateways to many servers |
+//! | `inspector` | clients | `inspector` | a page that shows a server and every message of its sessions |
 //! | `otel` | both | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //! | `log` | both | | `log_to_stderr`, a subscriber in one line |
 //!
@@ -89,6 +90,10 @@ pub use duplexer_http as http;
 #[cfg_attr(docsrs, doc(cfg(feature = "http-client")))]
 #[doc(inline)]
 pub use duplexer_http_client as http_client;
+#[cfg(feature = "inspector")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inspector")))]
+#[doc(inline)]
+pub use duplexer_inspector as inspector;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duplexer_macros::{prompt, resource, tool};

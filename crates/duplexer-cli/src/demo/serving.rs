@@ -1,10 +1,12 @@
 //! Serves the demo over HTTP or stdio.
 
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use duplexer::Server;
 use duplexer::auth::{Auth, dev};
+use duplexer::inspector::Inspector;
 use duplexer::prelude::run_stdio;
 use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer_http::StreamableHttp;
@@ -14,8 +16,12 @@ use super::backing::Backing;
 use super::welcome::{USER, welcome};
 use crate::arguments::{AuthChoice, DemoArguments};
 use crate::failure::{Exit, Failure, chain};
+use crate::inspect;
 use crate::serving::{not_listening, returning_memory, service};
 use crate::terminal::Terminal;
+
+/// Time for the page to close its sessions.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves the demo until a shutdown signal.
 pub(crate) fn serve(arguments: &DemoArguments) -> Result<(), Failure> {
@@ -31,7 +37,7 @@ pub(crate) fn serve(arguments: &DemoArguments) -> Result<(), Failure> {
     runtime.block_on(async {
         let backing = Backing::open(arguments).await?;
         let address = SocketAddr::new(arguments.host, arguments.port);
-        on_http(service(server(&backing)?, address.ip(), backing.stores)?, address, arguments.auth).await
+        on_http(service(server(&backing)?, address.ip(), backing.stores)?, address, arguments).await
     })
 }
 
@@ -46,25 +52,54 @@ fn on_stdio(server: &Server) -> Result<(), Failure> {
 async fn on_http(
     service: StreamableHttp,
     address: SocketAddr,
-    auth: Option<AuthChoice>,
+    arguments: &DemoArguments,
 ) -> Result<(), Failure> {
+    let auth = arguments.auth;
     let broken = |error: io::Error| Failure::new(Exit::Connect, error.to_string());
     let bound = service.bind(address).await.map(duplexer_http::HttpServer::health_routes);
     let bound = bound.map_err(|error| not_listening(address, &error, "demo --port"))?;
     let mut signals = ShutdownSignals::listen().map_err(broken)?;
     let address = bound.local_addr().map_err(broken)?;
     let protection = auth.map(|AuthChoice::Dev| protection(address)).transpose()?;
+    let inspector = if arguments.no_inspector { None } else { inspector(address).await? };
     let terminal = Terminal::new();
-    terminal.note(&welcome(address, auth));
+    terminal.note(&welcome(address, auth, inspector.as_ref().map(|it| it.url(local(address)))));
+    let page = inspector.clone();
     let end = async move {
         returning_memory(signals.next()).await;
         terminal.interrupted();
+        if let Some(page) = page {
+            // Its sessions are with this server, which waits for them otherwise.
+            let _ = tokio::time::timeout(PAGE_TIMEOUT, page.close()).await;
+        }
     };
-    match protection {
-        None => bound.serve_until(end).await,
-        Some(protection) => bound.layer(protection).serve_until(end).await,
+    let page = inspector.as_ref().map(Inspector::layer);
+    match (protection, page) {
+        (None, None) => bound.serve_until(end).await,
+        (None, Some(page)) => bound.layer(page).serve_until(end).await,
+        (Some(protection), None) => bound.layer(protection).serve_until(end).await,
+        (Some(protection), Some(page)) => bound.layer(protection).layer(page).serve_until(end).await,
     }
     Ok(())
+}
+
+/// Starts the inspector of the demo, if the demo can be reached over the loopback interface.
+async fn inspector(address: SocketAddr) -> Result<Option<Inspector>, Failure> {
+    let address = local(address);
+    if !address.ip().is_loopback() {
+        return Ok(None);
+    }
+    inspect::of_url(format!("http://{address}/mcp")).await.map(Some)
+}
+
+/// Returns the address under which this machine reaches the demo.
+fn local(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        other => other,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Builds an authorization server next to the demo: every browser is its single user.

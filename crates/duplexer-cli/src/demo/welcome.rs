@@ -16,20 +16,21 @@ use crate::arguments::AuthChoice;
 pub(super) const USER: &str = "ada";
 
 /// Formats the message.
-pub(super) fn welcome(address: SocketAddr, auth: Option<AuthChoice>) -> String {
+pub(super) fn welcome(address: SocketAddr, auth: Option<AuthChoice>, page: Option<String>) -> String {
+    let page = page.map(|url| format!("Look at it in a browser: {url}\n")).unwrap_or_default();
     let url = format!("http://{address}/mcp");
     let names = |versions: &[ProtocolVersion]| {
         versions.iter().rev().map(|version| version.as_str()).collect::<Vec<_>>().join(", ")
     };
     let open = if address.ip().is_loopback() { "" } else { " (anybody who reaches this machine can use it)" };
     if auth.is_some() {
-        return protected(&url, address);
+        return protected(&url, address, &page);
     }
     format!(
         "\
 The demo server listens at {url}{open}
 It speaks {} (self-contained requests) and {} (handshake). Ctrl-C ends it.
-
+{page}
 Try it:
 {}
   {} call {url} count to:=20
@@ -43,7 +44,7 @@ Try it:
 }
 
 /// Formats the message for a demo with authorization.
-fn protected(url: &str, address: SocketAddr) -> String {
+fn protected(url: &str, address: SocketAddr, page: &str) -> String {
     let steps = [
         (format!("curl -si {url} -X POST"), "401, and where to go".to_owned()),
         (
@@ -62,7 +63,7 @@ fn protected(url: &str, address: SocketAddr) -> String {
 The demo server listens at {url} and asks for tokens. Ctrl-C ends it.
 Tokens come from http://{address}, where everybody is `{USER}`.
 Clients find that by themselves and show you a page.
-
+{page}
 Watch the flow:
 {}",
         columns(&steps)
@@ -111,7 +112,7 @@ mod tests {
     fn the_explanations_of_a_protected_demo_line_up() {
         for address in ["127.0.0.1:80", "127.0.0.1:65535", "[::1]:8000"] {
             let address: SocketAddr = address.parse().unwrap();
-            let text = welcome(address, Some(AuthChoice::Dev));
+            let text = welcome(address, Some(AuthChoice::Dev), None);
             let columns: Vec<_> = text
                 .lines()
                 .filter(|line| line.starts_with("  "))

@@ -149,7 +149,7 @@ impl<L: Listener, S> HttpServer<L, S> {
     }
 
     /// Adds a layer around the service: authorization, a limit, further routes. It sees every path except the health
-    /// routes.
+    /// routes, and finds the address of the peer, a `SocketAddr`, in the extensions of a request.
     ///
     /// Layers stack as in tower and axum: each one wraps those added before it, so the last one sees a request first.
     pub fn layer<Y>(self, layer: Y) -> HttpServer<L, Y::Service>
@@ -273,6 +273,7 @@ impl<L: Listener, S> Accepting<L, S> {
             service: PathService::new(self.server.service.clone()),
             layered: self.server.layered.clone(),
             health_routes: self.server.health_routes,
+            peer: self.server.layered.as_ref().and_then(|_| L::peer(&io)),
             state: Arc::clone(&connection_state),
         };
         open.spawn(connection_state, connection(io, Arc::clone(&self.server.service.0), service));

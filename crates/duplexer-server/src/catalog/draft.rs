@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use duplexer_types::app::MIME_TYPE;
 use duplexer_types::methods::Method;
 
 use super::erased::HandlerFuture;
-use super::tool::ui;
 use super::{
     AnyEntry, CatalogError, Inner, ItemTable, Listed, Merged, PromptEntry, Scopes, Snapshot, ToolEntry,
     completion, name, prompt, resource, scope, tool,
@@ -123,10 +123,10 @@ impl Snapshot {
     pub(crate) fn missing_view(&self, entry: &ToolEntry) -> Option<CatalogError> {
         let view = entry.view.as_ref()?;
         let reason = match self.resources.get(view).map(|page| page.mime_type()) {
-            Some(Some(ui::MIME_TYPE)) => return None,
+            Some(Some(MIME_TYPE)) => return None,
             Some(other) => {
                 let other = other.unwrap_or("unknown");
-                format!("its view '{view}' is of the type '{other}', not '{}'", ui::MIME_TYPE)
+                format!("its view '{view}' is of the type '{other}', not '{}'", MIME_TYPE)
             }
             None => format!("its view '{view}' is not registered: add it with `Apps::view`"),
         };

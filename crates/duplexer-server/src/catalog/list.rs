@@ -31,6 +31,10 @@ pub(crate) trait Listed: Item {
     /// Returns the listed form in a revision.
     fn definition(&self, version: ProtocolVersion) -> Self::Definition;
     fn page(definitions: Vec<Self::Definition>, next: Option<String>) -> Self::Page;
+    /// Returns whether lists contain the item.
+    fn is_listed(&self) -> bool {
+        true
+    }
     /// Marks a page as specific to one caller.
     fn private(page: Self::Page) -> Self::Page;
 }
@@ -84,7 +88,9 @@ impl<T: Listed> ItemTable<T> {
             Some((number, _)) if page.len() < rest.len() => Some(write_cursor(*number)),
             _ => None,
         };
-        let definitions = page.iter().map(|(_, item)| item.definition(version)).collect();
+        let definitions =
+            page.iter().filter(|(_, item)| item.is_listed()).map(|(_, item)| item.definition(version));
+        let definitions = definitions.collect();
         cx.server().render(T::METHOD, &finish(T::page(definitions, next)), version)
     }
 }

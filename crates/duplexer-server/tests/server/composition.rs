@@ -151,7 +151,7 @@ fn whatever_there_can_be_only_one_of_fails_the_build() {
     let speaks = |settings: Value| new().extension("a.b/c", settings);
     fails(speaks(json!({})).merge(speaks(json!({"d": 1}))), "have the extension 'a.b/c'");
     assert!(speaks(json!({})).merge(speaks(json!({}))).build().is_ok());
-    let view = |uri: &str| new().extend(Apps::new().view(View::new(uri, "")));
+    let view = |uri: &str| new().extend(Apps::new().view(View::new(uri, "<!doctype html><html></html>")));
     assert!(view("ui://a").merge(view("ui://b")).build().is_ok());
 }
 

@@ -173,12 +173,15 @@ async fn tool_middleware_determines_the_arguments_and_not_the_context() {
     .await;
 }
 
+/// The smallest page.
+const PAGE: &str = "<!doctype html><html></html>";
+
 /// APP-01, APP-03, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
 #[tokio::test]
 async fn a_tool_brings_its_view() {
     let clock = Tool::new("clock", |cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
     let helper = Tool::new("helper", || async {}).app_only();
-    let page = View::new("ui://clock", "<p>")
+    let page = View::new("ui://clock", PAGE)
         .title("Clock")
         .description("What time it is.")
         .connect_domains(["https://time.example"])
@@ -189,7 +192,7 @@ async fn a_tool_brings_its_view() {
         .permission(Permission::ClipboardWrite)
         .domain("clock.example")
         .borderless();
-    let plain = View::new("ui://plain", "");
+    let plain = View::new("ui://plain", PAGE);
     let server = Server::builder("test", "0")
         .extend(Apps::new().view(page).view(plain))
         .tool(clock)
@@ -206,7 +209,10 @@ async fn a_tool_brings_its_view() {
         let views = client.all_resources().await.unwrap();
         assert_eq!(views[0].mime_type.as_deref(), Some("text/html;profile=mcp-app"));
         assert_eq!(views[0].title.as_deref(), Some("Clock"));
-        assert!(views[1].meta.is_none());
+        let bare: Value = views[1].meta.as_ref().unwrap().get("ui").unwrap().decode().unwrap();
+        let nothing =
+            json!({"connectDomains": [], "resourceDomains": [], "frameDomains": [], "baseUriDomains": []});
+        assert_eq!(bare, json!({"csp": nothing}), "APP-06: empty lists are sent");
         let expected = json!({
             "csp": {
                 "connectDomains": ["https://time.example"],
@@ -222,7 +228,7 @@ async fn a_tool_brings_its_view() {
         assert_eq!(said, expected);
         let read = client.read_resource("ui://clock").await.unwrap();
         let [ResourceContents::Text(page)] = &*read.contents else { panic!("{read:?}") };
-        assert_eq!((&*page.text, page.mime_type.as_deref()), ("<p>", Some("text/html;profile=mcp-app")));
+        assert_eq!((&*page.text, page.mime_type.as_deref()), (PAGE, Some("text/html;profile=mcp-app")));
         assert!(format!("{page:?}").contains("clock.example"), "the contents say it too");
         assert_eq!(text(&call(client, "clock", json!({})).await), "false");
         let extensions = client.server_capabilities().extensions.as_ref().unwrap();
@@ -248,7 +254,7 @@ fn views_are_checked() {
         assert!(error.contains(expected), "{error}");
     };
     let new = || Server::builder("test", "0");
-    let view = |uri| new().extend(Apps::new().view(View::new(uri, "")));
+    let view = |uri| new().extend(Apps::new().view(View::new(uri, PAGE)));
     fails(new().tool(tool().view("ui://x")), "'ui://x' is not registered");
     fails(view("https://x"), "begins with 'ui://'");
     fails(view("ui://x").tool(tool().meta("ui", json!({})).view("ui://x")), "`ui` already");
@@ -256,6 +262,60 @@ fn views_are_checked() {
     let page = Resource::text("ui://x", "").mime_type("text/html");
     fails(new().resource(page).tool(tool().view("ui://x")), "of the type 'text/html'");
     assert!(view("ui://x").tool(tool().view("ui://x")).build().is_ok());
+    // APP-D2: the page is a whole document, and origins are origins.
+    let page = |view: View<()>| new().extend(Apps::new().view(view));
+    fails(page(View::new("ui://x", "<p>")), "<!doctype html>");
+    fails(page(View::new("ui://x", PAGE).connect_domains(["*"])), "is not an origin");
+    fails(page(View::new("ui://x", PAGE).resource_domains(["https://a;b"])), "more than a scheme");
+    fails(page(View::file("ui://x", "no/such/file.html")), "cannot be read");
+    fails(new().extend(Apps::new().directory("ui://pages", "no/such/folder")), "cannot be read");
+}
+
+/// APP-D2, APP-D3, APP-08, APP-11: pages from files and made per read, unlisted ones, the flat key, and the bridge.
+#[tokio::test]
+async fn pages_come_from_files_or_are_made_for_each_read() {
+    let folder = std::env::temp_dir().join(format!("duplexer-{}-pages", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("a.html"), PAGE).unwrap();
+    std::fs::write(folder.join("notes.txt"), "no page").unwrap();
+    let made = View::dynamic("ui://made", |cx: Context| async move {
+        let page = PAGE.replace("</html>", &format!("<body>{}</body></html>", cx.protocol_version()));
+        Ok(View::new("ui://other", page).connect_domains(["https://made.example"]))
+    });
+    let broken = View::dynamic("ui://broken", |_: Context| async { Ok(View::new("ui://x", "<p>")) });
+    let apps = Apps::new()
+        .view(made)
+        .view(broken)
+        .view(View::new("ui://hidden", PAGE).unlisted().with_bridge())
+        .directory("ui://pages/", &folder);
+    let server = Server::builder("test", "0")
+        .extend(apps)
+        .tool(Tool::new("x", || async {}).view("ui://hidden").flat_view_key())
+        .build()
+        .unwrap();
+    both(&server, async |client, _| {
+        let listed = client.all_resources().await.unwrap();
+        let uris: Vec<_> = listed.iter().map(|page| page.uri.as_str()).collect();
+        assert_eq!(uris, ["ui://made", "ui://broken", "ui://pages/a"]);
+        let read = async |uri: &str| match &*client.read_resource(uri).await.unwrap().contents {
+            [ResourceContents::Text(page)] => (page.text.clone(), format!("{:?}", page.meta)),
+            other => panic!("{other:?}"),
+        };
+        let (html, meta) = read("ui://made").await;
+        assert!(html.contains(client.protocol_version().as_str()) && meta.contains("made.example"), "{meta}");
+        let (html, _) = read("ui://hidden").await;
+        assert!(html.contains("window.mcpApp"), "{html}");
+        assert_eq!(read("ui://pages/a").await.0, PAGE);
+        std::fs::write(folder.join("a.html"), format!("{PAGE}<!-- changed -->")).unwrap();
+        assert!(read("ui://pages/a").await.0.contains("changed"), "files are read anew");
+        std::fs::write(folder.join("a.html"), PAGE).unwrap();
+        assert!(client.read_resource("ui://broken").await.is_err());
+        let tools = client.all_tools().await.unwrap();
+        let flat = tools[0].meta.as_ref().unwrap().get("ui/resourceUri").unwrap().as_str();
+        assert_eq!(flat, r#""ui://hidden""#);
+    })
+    .await;
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -185,6 +185,18 @@ const MANIFESTS: &[(&str, &[&str])] = &[
     ),
     // The only library crate that sees server and client. Transports are the caller's.
     ("duplexer-proxy", &["http", "hyper", "reqwest", "schemars", "duplexer-http", "duplexer-http-client"]),
+    // A client with a page. Servers and transports are the caller's.
+    (
+        "duplexer-inspector",
+        &[
+            "reqwest",
+            "schemars",
+            "duplexer-server",
+            "duplexer-http",
+            "duplexer-http-client",
+            "duplexer-oauth",
+        ],
+    ),
     ("duplexer-redis", &["hyper", "reqwest", "duplexer-client", "duplexer-oauth", "duplexer-http-client"]),
     ("duplexer-http-client", &["hyper", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"]),
 ];

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode, Version};
@@ -41,6 +42,8 @@ pub(super) struct ConnectionService {
     pub(super) service: PathService,
     pub(super) layered: Option<Layered>,
     pub(super) health_routes: bool,
+    /// Address of the peer, for layers.
+    pub(super) peer: Option<SocketAddr>,
     pub(super) state: Arc<ConnectionState>,
 }
 
@@ -81,7 +84,7 @@ impl ConnectionService {
         }
     }
 
-    fn target(&self, request: Request<Incoming>) -> Target {
+    fn target(&self, mut request: Request<Incoming>) -> Target {
         let path = request.uri().path();
         let health = self.health_status(path);
         if let (None, None, Some(service)) = (health, &self.layered, self.service.at(path)) {
@@ -92,6 +95,9 @@ impl ConnectionService {
         match (health, &self.layered) {
             (Some(status), _) => Target::Reply(reply::empty(status).into(), is_last),
             (None, Some(layered)) => {
+                if let Some(peer) = self.peer {
+                    request.extensions_mut().insert(peer);
+                }
                 let watched = (request.version() == Version::HTTP_2).then(|| self.service.state());
                 Target::Layered(layered(request), is_last, watched)
             }

@@ -1,6 +1,7 @@
 //! Sources of connections.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -50,6 +51,12 @@ pub trait Listener: Send + 'static {
 
     /// Accepts the next connection. The listener logs failures and waits before it retries. Must be cancel-safe.
     fn accept(&mut self) -> impl Future<Output = Self::Io> + Send;
+
+    /// Returns the address of the peer of a connection, if it is known. Layers find it in the extensions of a request.
+    fn peer(io: &Self::Io) -> Option<SocketAddr> {
+        let _ = io;
+        None
+    }
 }
 
 /// Bounds of a connection.
@@ -75,6 +82,10 @@ impl Listener for TcpListener {
                 }
             }
         }
+    }
+
+    fn peer(io: &TcpStream) -> Option<SocketAddr> {
+        io.peer_addr().ok()
     }
 }
 

@@ -146,6 +146,10 @@ impl Listed for ResourceEntry {
         resource
     }
 
+    fn is_listed(&self) -> bool {
+        !self.spec.unlisted
+    }
+
     fn page(resources: Vec<wire::ResourceDefinition>, next: Option<String>) -> ListResourcesResult {
         let mut page = ListResourcesResult::new(resources);
         page.next_cursor = next;

@@ -25,6 +25,8 @@ pub(crate) struct ResourceSpec {
     /// Variables that can hold any text.
     pub(crate) any_path: Vec<String>,
     pub(crate) fault: Option<String>,
+    /// Left out of lists.
+    pub(crate) unlisted: bool,
 }
 
 impl ResourceSpec {

@@ -12,7 +12,7 @@ use super::Tool;
 use super::entry::ToolEntry;
 use super::input::InputSpec;
 use super::output::OutputSchema;
-use super::ui::{self, ToolUi};
+use super::ui::ToolUi;
 use crate::catalog::CatalogError;
 use crate::catalog::draft::check_name;
 use crate::catalog::erased::bind;
@@ -185,7 +185,8 @@ impl<S: Send + Sync + 'static> Tool<S> {
         let output = output.contract(&tool.name)?;
         check_name("tool", &tool.name)?;
         if let Some(declared) = &ui {
-            ui::declare(&mut tool.meta, declared)
+            declared
+                .declare(&mut tool.meta)
                 .map_err(|reason| CatalogError::Schema { tool: tool.name.clone(), reason })?;
         }
         if let Some(policy) = &execution.task {

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::Tool;
 
-/// Media type of a view.
-pub(crate) const MIME_TYPE: &str = "text/html;profile=mcp-app";
 /// Member of `_meta` that holds the declaration.
 const MEMBER: &str = "ui";
+/// Member of `_meta` that named the view before the extension was released.
+const FLAT_MEMBER: &str = "ui/resourceUri";
 
 /// The `_meta.ui` of a tool.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -18,6 +18,20 @@ pub(crate) struct ToolUi {
     pub(crate) resource_uri: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     visibility: Option<[&'static str; 1]>,
+    #[serde(skip)]
+    flat_key: bool,
+}
+
+impl ToolUi {
+    /// Writes the declaration into the `_meta` of a tool. Fails if a member exists already.
+    pub(super) fn declare(&self, meta: &mut Option<JsonObject>) -> Result<(), String> {
+        declare(meta, self)?;
+        let (Some(meta), Some(uri), true) = (meta, &self.resource_uri, self.flat_key) else { return Ok(()) };
+        match meta.insert(FLAT_MEMBER, Json::from(uri.as_str())) {
+            None => Ok(()),
+            Some(_) => Err(format!("its `_meta` has a member `{FLAT_MEMBER}` already")),
+        }
+    }
 }
 
 impl<S> Tool<S> {
@@ -36,6 +50,12 @@ impl<S> Tool<S> {
     /// Restricts the tool to the model: clients refuse calls from views.
     pub fn model_only(mut self) -> Self {
         self.ui().visibility = Some(["model"]);
+        self
+    }
+
+    /// Names the view also where hosts of before the release of the extension look for it: `_meta["ui/resourceUri"]`.
+    pub fn flat_view_key(mut self) -> Self {
+        self.ui().flat_key = true;
         self
     }
 
