@@ -6,6 +6,7 @@
 pub mod child;
 #[cfg(unix)]
 mod descriptor;
+mod exchange;
 mod failure;
 mod frames;
 mod headers;
@@ -27,6 +28,7 @@ use duplexer_types::jsonrpc::RequestId;
 
 use crate::clock::CallClock;
 
+pub use exchange::{Exchanged, PolledExchange};
 pub use failure::{HttpRefusal, TransportFailure};
 pub use frames::{FrameMeta, Frames};
 pub use headers::{HeaderSource, Headers};
@@ -61,6 +63,18 @@ pub trait FrameWriter: Send + 'static {
 
     /// Closes the direction after everything is written.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>>;
+
+    /// Begins an own request whose caller polls the exchange with the peer itself, so that no other task passes the response
+    /// on. Called when nothing is queued. Takes `frame` and returns the exchange, or returns `None`: then the request is queued.
+    fn begin(
+        &mut self,
+        id: &RequestId,
+        frame: &mut Vec<u8>,
+        meta: Option<&FrameMeta>,
+    ) -> Option<Box<dyn PolledExchange>> {
+        let _ = (id, frame, meta);
+        None
+    }
 }
 
 /// An item that a reader yields.
