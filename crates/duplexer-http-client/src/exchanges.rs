@@ -51,7 +51,7 @@ enum CancelMode {
     Notify(Arc<Notify>),
 }
 
-/// What the server is to be told about a cancelled request.
+/// What is sent to the server about a cancelled request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancelled {
     /// The cancellation, as a message.
