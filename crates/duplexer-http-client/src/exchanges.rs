@@ -51,7 +51,7 @@ enum CancelMode {
     Notify(Arc<Notify>),
 }
 
-/// What the server is to be told about a cancelled request.
+/// What is sent to the server about a cancelled request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancelled {
     /// The cancellation, as a message.
@@ -77,7 +77,7 @@ impl Exchanges {
         let mut tasks = lock(&self.tasks);
         tasks.reap();
         while tasks.running.len() >= MAX_EXCHANGES {
-            // Only here, so that the end of an exchange wakes nobody otherwise.
+            // Only here, so that the end of an exchange wakes no task otherwise.
             match tasks.running.poll_join_next(cx) {
                 Poll::Ready(Some(Ok(Some(id)))) => drop(tasks.requests.remove(&id)),
                 Poll::Ready(Some(_)) => {}
