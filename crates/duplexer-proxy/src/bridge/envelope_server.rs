@@ -128,7 +128,7 @@ async fn call(
             }
             result_type::TASK if declaration == Declaration::Tasks => {
                 return if is_requested {
-                    tasks.created(text)
+                    Tasked::created(text)
                 } else {
                     result_for_handshake(message.known(), &tasks.waited(text).await?)
                 };

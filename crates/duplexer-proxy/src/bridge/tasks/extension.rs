@@ -119,8 +119,7 @@ impl<'a> Tasked<'a> {
     }
 
     /// Returns the answer to a call that has created a task.
-    #[expect(clippy::unused_self, reason = "beside `finished` and `waited`, which need it")]
-    pub(crate) fn created(&self, text: &str) -> Result<Outcome, McpError> {
+    pub(crate) fn created(text: &str) -> Result<Outcome, McpError> {
         let mut created: CreateTaskResult = read(text)?;
         created.task.status = TaskStatus::Working;
         Ok(Outcome::of(CreateTaskResult::new(created.task)))

@@ -59,9 +59,8 @@ impl TaskStore for Liar {
         _: usize,
     ) -> BoxFuture<'_, Result<Vec<Arc<TaskRecord>>, StoreError>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        let lease = |record: &Arc<TaskRecord>| match self.leased {
-            true => Arc::new(record.taken_over(taker)),
-            false => Arc::clone(record),
+        let lease = |record: &Arc<TaskRecord>| {
+            if self.leased { Arc::new(record.taken_over(taker)) } else { Arc::clone(record) }
         };
         Box::pin(std::future::ready(Ok(self.given.iter().map(lease).collect())))
     }
