@@ -88,6 +88,7 @@ pub(crate) enum Streams {
 pub(crate) enum Verb {
     Proxy,
     Gateway,
+    Dev,
 }
 
 impl Verb {
@@ -95,6 +96,7 @@ impl Verb {
         match self {
             Self::Proxy => "The proxy",
             Self::Gateway => "The gateway",
+            Self::Dev => "The server",
         }
     }
 
@@ -103,6 +105,7 @@ impl Verb {
         match self {
             Self::Proxy => "proxy --listen",
             Self::Gateway => "gateway --listen",
+            Self::Dev => "dev --listen",
         }
     }
 }

@@ -9,6 +9,8 @@ mod demo;
 mod failing;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/hosts.rs"]
+mod hosts;
 #[path = "cli/listening.rs"]
 mod listening;
 #[path = "cli/login.rs"]
@@ -16,6 +18,8 @@ mod login;
 #[cfg(feature = "redis")]
 #[path = "cli/nodes.rs"]
 mod nodes;
+#[path = "cli/project.rs"]
+mod project;
 #[path = "cli/proxy.rs"]
 mod proxy;
 #[path = "cli/screen.rs"]
