@@ -3,7 +3,9 @@
 mod bench;
 mod doctor;
 mod inspect;
+mod hosts;
 mod login;
+mod project;
 mod proxy;
 mod record;
 mod skills;
@@ -20,7 +22,13 @@ use duplexer::types::logging::LoggingLevel;
 pub(crate) use bench::BenchArguments;
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use inspect::InspectArguments;
+pub(crate) use hosts::{
+    BundleArguments, FileArguments, InstallArguments, ServersArguments, UninstallArguments,
+};
 pub(crate) use login::{AccountArguments, LoginArguments};
+pub(crate) use project::{
+    CompletionsArguments, DevArguments, LineArguments, ManArguments, NewArguments, Shell,
+};
 pub(crate) use proxy::{GatewayArguments, ProxyArguments};
 pub(crate) use record::{RecordArguments, ReplayArguments};
 pub(crate) use skills::{ServeArguments, SkillsVerb};
@@ -67,7 +75,7 @@ impl CommandLine {
 
 /// Returns the description of the command line. The help of the whole program is about the verbs, so the options of the demo
 /// are only in the help of `demo`.
-fn described() -> Command {
+pub(crate) fn described() -> Command {
     let of_demo: Vec<_> = DemoArguments::augment_args(Command::new("demo"))
         .get_arguments()
         .map(|argument| argument.get_id().clone())
@@ -168,6 +176,38 @@ pub(crate) enum Verb {
         `allow` and `deny`; the last two are lists of names, which can end in *. Changes of the file are applied at once."
     )]
     Gateway(GatewayArguments),
+    /// Add a server to the programs that use servers: Claude, Cursor, VS Code, Codex, Gemini CLI, Goose, Zed
+    #[command(
+        override_usage = "duplexer install [OPTIONS] NAME URL\n       duplexer install [OPTIONS] NAME -- COMMAND...",
+        after_help = "Only the entry is written; all other bytes of a file stay, and a copy of it is made. Paths become \
+        absolute. `duplexer uninstall NAME` removes the entry."
+    )]
+    Install(InstallArguments),
+    /// Remove a server from the programs that use it
+    Uninstall(UninstallArguments),
+    /// Show which servers are configured, in which program
+    Servers(ServersArguments),
+    /// Pack a server into an MCPB bundle, which hosts install with a click
+    #[command(override_usage = "duplexer bundle --author NAME [OPTIONS] -- COMMAND...")]
+    Bundle(BundleArguments),
+    /// Build and start a server again when its sources change, and keep its clients connected
+    #[command(
+        override_usage = "duplexer dev [OPTIONS] -- COMMAND...",
+        after_help = "Without --listen it serves standard input and output, as hosts start it. While a build fails, the \
+        earlier server goes on. After one that succeeds, clients are notified that lists have changed. For `cargo run` the \
+        build is `cargo build`; other programs are only started again, unless --build is given."
+    )]
+    Dev(DevArguments),
+    /// Create a project of a server that builds and whose tests pass
+    New(NewArguments),
+    /// Print the script that completes command lines in a shell
+    #[command(after_help = "The first lines of each script say how it is used.")]
+    Completions(CompletionsArguments),
+    /// Answer the script of a shell
+    #[command(hide = true)]
+    CompleteLine(LineArguments),
+    /// Print the manual page, or write the pages of all verbs
+    Man(ManArguments),
     /// Log in at a server that requires it; other verbs do so when they run in a terminal
     Login(AccountArguments),
     /// Revoke the tokens of a server and forget them

@@ -6,13 +6,20 @@
 
 mod arguments;
 mod bench;
+mod bundle;
+mod completions;
 mod demo;
+mod dev;
 mod doctor;
 mod events;
 mod failure;
 mod gateway;
+mod hosts;
 mod inspect;
+mod install;
 mod login;
+mod man;
+mod new;
 mod output;
 mod proxy;
 mod questions;
@@ -84,6 +91,15 @@ fn main() -> ExitCode {
         Some(Verb::Skills(SkillsVerb::Serve(arguments))) => skills_server::serve(&arguments),
         Some(Verb::Proxy(arguments)) => proxy::serve(&arguments),
         Some(Verb::Gateway(arguments)) => gateway::serve(&arguments),
+        Some(Verb::Install(arguments)) => install::install(&arguments),
+        Some(Verb::Uninstall(arguments)) => install::uninstall(&arguments),
+        Some(Verb::Servers(arguments)) => install::servers(&arguments),
+        Some(Verb::Bundle(arguments)) => run(bundle::write(&arguments)),
+        Some(Verb::Dev(arguments)) => dev::serve(&arguments),
+        Some(Verb::New(arguments)) => new::create(&arguments),
+        Some(Verb::Completions(arguments)) => completions::script(arguments.shell),
+        Some(Verb::CompleteLine(arguments)) => run(completions::complete(&arguments)),
+        Some(Verb::Man(arguments)) => man::run(&arguments),
         Some(Verb::Login(arguments)) => run(login::run(Account::Login, &arguments)),
         Some(Verb::Logout(arguments)) => run(login::run(Account::Logout, &arguments)),
         Some(Verb::Status(arguments)) => run(login::run(Account::Status, &arguments)),

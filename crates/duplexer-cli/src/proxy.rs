@@ -93,6 +93,7 @@ pub(crate) enum Verb {
     Proxy,
     Gateway,
     Replay,
+    Dev,
 }
 
 impl Verb {
@@ -101,6 +102,7 @@ impl Verb {
             Self::Proxy => "The proxy",
             Self::Gateway => "The gateway",
             Self::Replay => "The transcript",
+            Self::Dev => "The server",
         }
     }
 
@@ -110,6 +112,7 @@ impl Verb {
             Self::Proxy => "proxy --listen",
             Self::Gateway => "gateway --listen",
             Self::Replay => "replay --listen",
+            Self::Dev => "dev --listen",
         }
     }
 }

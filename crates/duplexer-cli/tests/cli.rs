@@ -17,6 +17,8 @@ mod failing;
 mod faulty;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/hosts.rs"]
+mod hosts;
 #[path = "cli/listening.rs"]
 mod listening;
 #[path = "cli/login.rs"]
@@ -24,6 +26,8 @@ mod login;
 #[cfg(feature = "redis")]
 #[path = "cli/nodes.rs"]
 mod nodes;
+#[path = "cli/project.rs"]
+mod project;
 #[path = "cli/proxy.rs"]
 mod proxy;
 #[path = "cli/screen.rs"]
