@@ -15,9 +15,9 @@ mod session;
 mod sync;
 
 pub use server::{
-    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, Readiness,
-    ResponseBody, ResponseFuture, Responses, ServeError, ShutdownHandle, StoreReadiness, StreamTimedOut,
-    StreamableHttp, StreamableHttpBuilder,
+    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, PeerAddress, Readiness,
+    ResponseBody, ResponseFuture, Responses, ServeError, ServerCard, ShutdownHandle, StoreReadiness,
+    StreamTimedOut, StreamableHttp, StreamableHttpBuilder,
 };
 pub use session::{
     Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventKind,

@@ -1,6 +1,7 @@
 //! Sources of connections.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -50,6 +51,13 @@ pub trait Listener: Send + 'static {
 
     /// Accepts the next connection. The listener logs failures and waits before it retries. Must be cancel-safe.
     fn accept(&mut self) -> impl Future<Output = Self::Io> + Send;
+
+    /// Returns the address of a connection's peer, if there is one: what limits and logs know a client by. Behind a proxy it
+    /// is that of the proxy; see [`StreamableHttpBuilder::trusted_proxies`](crate::StreamableHttpBuilder::trusted_proxies).
+    fn peer_address(io: &Self::Io) -> Option<SocketAddr> {
+        let _ = io;
+        None
+    }
 }
 
 /// Bounds of a connection.
@@ -58,6 +66,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Io for T {}
 
 impl Listener for TcpListener {
     type Io = TcpStream;
+
+    fn peer_address(io: &TcpStream) -> Option<SocketAddr> {
+        io.peer_addr().ok()
+    }
 
     async fn accept(&mut self) -> TcpStream {
         loop {
