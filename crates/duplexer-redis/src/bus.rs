@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -173,6 +174,7 @@ async fn read_page(link: &Link, local: &LocalListeners) -> Result<usize, StoreEr
     command.arg(link.keys.changes()).arg(format!("({position}")).arg("+").arg("COUNT").arg(PAGE);
     let changes = read_entries(&link.connection.query(&command).await?)?;
     for (id, event) in &changes {
+        link.counters.bus_lag.store(id.age(), Ordering::Relaxed);
         local.deliver(BusMessage::Event(event, (*id).into()), *id);
     }
     Ok(changes.len())
