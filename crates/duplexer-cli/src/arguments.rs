@@ -6,7 +6,7 @@ mod skills;
 mod values;
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -160,6 +160,9 @@ pub(crate) struct DemoArguments {
     /// Require tokens: `dev` runs an authorization server next to the demo, with the single user `ada`
     #[arg(long, value_enum, conflicts_with = "stdio")]
     pub(crate) auth: Option<AuthChoice>,
+    /// Serve metrics as the text of Prometheus, at `/metrics` of this address
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "stdio")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Print a line on standard error for each request: method, name, outcome and time
     #[arg(long, short)]
     pub(crate) verbose: bool,
