@@ -2,8 +2,8 @@
 
 mod bench;
 mod doctor;
-mod inspect;
 mod hosts;
+mod inspect;
 mod login;
 mod project;
 mod proxy;
@@ -12,7 +12,7 @@ mod skills;
 mod values;
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use duplexer::types::logging::LoggingLevel;
 
 pub(crate) use bench::BenchArguments;
 pub(crate) use doctor::DoctorArguments;
-pub(crate) use inspect::InspectArguments;
 pub(crate) use hosts::{
     BundleArguments, FileArguments, InstallArguments, ServersArguments, UninstallArguments,
 };
+pub(crate) use inspect::InspectArguments;
 pub(crate) use login::{AccountArguments, LoginArguments};
 pub(crate) use project::{
     CompletionsArguments, DevArguments, LineArguments, ManArguments, NewArguments, Shell,
@@ -233,6 +233,9 @@ pub(crate) struct DemoArguments {
     /// Require tokens: `dev` runs an authorization server next to the demo, with the single user `ada`
     #[arg(long, value_enum, conflicts_with = "stdio")]
     pub(crate) auth: Option<AuthChoice>,
+    /// Serve metrics as the text of Prometheus, at `/metrics` of this address
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "stdio")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Print a line on standard error for each request: method, name, outcome and time
     #[arg(long, short)]
     pub(crate) verbose: bool,

@@ -20,6 +20,7 @@ mod thread;
 
 use std::any::Any;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -143,6 +144,8 @@ pub struct TransportContext {
     pub headers: Headers,
     /// The authenticated sender of this message, if each message has one. The server defines the type; transports only carry it.
     pub sender: Option<Arc<dyn Any + Send + Sync>>,
+    /// The address of the client, if the transport knows it: behind trusted proxies, that of the first client.
+    pub client_address: Option<IpAddr>,
     /// Private, so that only a constructor decides it: no name of a transport grants trust.
     trust: Trust,
 }
@@ -152,7 +155,7 @@ impl TransportContext {
     pub fn stream(kind: &'static str) -> Self {
         let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
         let (headers, trust) = (Headers::default(), Trust::Network);
-        Self { kind, back_channel, request_stream, headers, sender: None, trust }
+        Self { kind, back_channel, request_stream, headers, sender: None, client_address: None, trust }
     }
 
     /// Creates the context of a two-way stream whose peer is a process on this machine that shares the rights of this one:
@@ -164,7 +167,7 @@ impl TransportContext {
     /// Creates the context of an exchange without a back-channel.
     pub fn exchange(kind: &'static str, headers: Headers) -> Self {
         let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
-        Self { kind, back_channel, request_stream, headers, sender: None, trust: Trust::Network }
+        Self { trust: Trust::Network, back_channel, request_stream, headers, ..Self::stream(kind) }
     }
 
     /// Returns what is known of the peer from the transport alone, before any authentication.

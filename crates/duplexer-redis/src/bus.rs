@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -188,6 +189,7 @@ async fn read_page(link: &Link, local: &LocalListeners) -> Result<usize, StoreEr
         _ => return report_gap(link, local, position).await,
     };
     for (id, event) in unread {
+        link.counters.bus_lag.store(id.age(), Ordering::Relaxed);
         local.deliver(BusMessage::Event(event, (*id).into()), *id);
     }
     Ok(unread.len())

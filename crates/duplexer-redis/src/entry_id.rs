@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use duplexer_core::error::StoreError;
 use duplexer_server::subscriptions::Position;
@@ -28,6 +28,12 @@ impl EntryId {
             Some(number) => Self { number, ..self },
             None => Self { time: self.time.saturating_add(1), number: 0 },
         }
+    }
+
+    /// Returns the time since the store added the entry, in milliseconds, by the clock of this node.
+    pub(crate) fn age(self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(self.time)
     }
 }
 

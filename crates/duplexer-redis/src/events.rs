@@ -162,7 +162,7 @@ impl Events {
         &self,
         stream: &StreamKey,
         batch: &Batch<'_>,
-    ) -> Result<redis::ScriptInvocation<'static>, StoreError> {
+    ) -> Result<scripts::ScriptCall<'static>, StoreError> {
         let keys = self.0.keys.session(&stream.session);
         let settings = &self.0.settings;
         let mut call = scripts::APPEND.key(keys.stream(stream.stream));

@@ -155,8 +155,9 @@ impl Demo {
         while !welcome.last().unwrap().contains("inspector") {
             welcome.push(running.note());
         }
-        let words = welcome[0].split_whitespace();
-        let url = words.into_iter().find(|word| word.starts_with("http://")).unwrap().to_owned();
+        let words = welcome.iter().flat_map(|line| line.split_whitespace());
+        let url = words.into_iter().find(|word| word.starts_with("http://") && word.ends_with("/mcp"));
+        let url = url.unwrap().to_owned();
         Self { url, welcome, running }
     }
 }

@@ -1,6 +1,7 @@
 //! One JSON-RPC response message with the HTTP status it has as a body of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::dispatch::Message;
@@ -20,15 +21,22 @@ pub(super) struct RpcResponse {
     text: Vec<u8>,
     status: StatusCode,
     failed: bool,
-    /// `WWW-Authenticate` header for a caller without the required scopes.
-    challenge: Option<String>,
+    refusal: Option<Refusal>,
+}
+
+/// What the head of a refusal says. The message itself was not handled.
+enum Refusal {
+    /// 403 with a `WWW-Authenticate` header, for a caller without the required scopes.
+    Challenge(String),
+    /// 429 with a `Retry-After` header.
+    RetryAfter(Duration),
 }
 
 impl RpcResponse {
     pub(super) fn failure(id: &RequestId, error: &ErrorObject, status: StatusCode) -> Self {
         let mut text = Vec::with_capacity(128);
         jsonrpc::write_failure(&mut text, Some(id), error);
-        Self { text, status, failed: true, challenge: None }
+        Self { text, status, failed: true, refusal: None }
     }
 
     pub(super) fn text(&self) -> &[u8] {
@@ -41,15 +49,16 @@ impl RpcResponse {
 
     /// Converts the response into a body of its own.
     pub(super) fn into_reply(self) -> Reply {
-        match self.challenge {
+        match self.refusal {
             None => reply::json(self.status, self.text),
-            Some(challenge) => reply::challenged(self.text, &challenge),
+            Some(Refusal::Challenge(challenge)) => reply::challenged(self.text, &challenge),
+            Some(Refusal::RetryAfter(time)) => reply::too_many_requests(self.text, time),
         }
     }
 
-    /// Returns whether this is an authorization challenge, which requires a response head that has not been sent.
-    pub(super) fn is_challenge(&self) -> bool {
-        self.challenge.is_some()
+    /// Returns whether this is a refusal with a head of its own, which must not have been sent yet.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.refusal.is_some()
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -70,9 +79,11 @@ impl ErrorResponder {
     pub(super) fn response(&self, error: &McpError) -> RpcResponse {
         let object = error.to_wire(self.message.method());
         let mut response = self.failure(&object, (self.status_of)(&object));
-        if let McpError::Forbidden(challenge) = error {
-            response.challenge = Some(challenge.header.clone());
-        }
+        response.refusal = match error {
+            McpError::Forbidden(challenge) => Some(Refusal::Challenge(challenge.header.clone())),
+            McpError::Busy(busy) => Some(Refusal::RetryAfter(busy.retry_after)),
+            _ => None,
+        };
         response
     }
 
@@ -88,7 +99,7 @@ impl ErrorResponder {
                 let mut text = Vec::with_capacity(512);
                 match jsonrpc::write_success(&mut text, &self.id, &shaped) {
                     Ok(()) => {
-                        return RpcResponse { text, status: StatusCode::OK, failed: false, challenge: None };
+                        return RpcResponse { text, status: StatusCode::OK, failed: false, refusal: None };
                     }
                     Err(error) => McpError::internal(error),
                 }

@@ -1,5 +1,6 @@
 //! The service on its own listener: connections, their limits, and the shutdown.
 
+mod connection_body;
 mod connection_service;
 mod connection_state;
 mod connections;
@@ -18,10 +19,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
+use duplexer_core::error::BoxError;
 use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::stderr_log;
 use duplexer_core::tasks::TaskTracker;
 use http::{Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -37,7 +41,6 @@ use self::connections::Connections;
 use self::http_version::{HttpVersion, recognize};
 use self::io::{Limits, TimedIo};
 use super::StreamableHttp;
-use super::body::ResponseBody;
 use super::service_state::{ServiceState, StartFailed};
 
 pub(super) use connection_state::InFlightGuard;
@@ -152,15 +155,20 @@ impl<L: Listener, S> HttpServer<L, S> {
     /// routes, and finds the address of the peer, a `SocketAddr`, in the extensions of a request.
     ///
     /// Layers stack as in tower and axum: each one wraps those added before it, so the last one sees a request first.
-    pub fn layer<Y>(self, layer: Y) -> HttpServer<L, Y::Service>
+    ///
+    /// A layer can change the body of responses, as those of the crate `tower-http` do. One that buffers or compresses should
+    /// let event streams pass (`text/event-stream`): clients wait for their events.
+    pub fn layer<Y, B>(self, layer: Y) -> HttpServer<L, Y::Service>
     where
         Y: Layer<S>,
-        Y::Service: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
+        Y::Service: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
             + Clone
             + Send
             + Sync
             + 'static,
         <Y::Service as Service<Request<Incoming>>>::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
     {
         let Self { service, stack, listener, health_routes, connections, .. } = self;
         let stack = layer.layer(stack);
@@ -273,7 +281,7 @@ impl<L: Listener, S> Accepting<L, S> {
             service: PathService::new(self.server.service.clone()),
             layered: self.server.layered.clone(),
             health_routes: self.server.health_routes,
-            peer: self.server.layered.as_ref().and_then(|_| L::peer(&io)),
+            peer: L::peer_address(&io),
             state: Arc::clone(&connection_state),
         };
         open.spawn(connection_state, connection(io, Arc::clone(&self.server.service.0), service));

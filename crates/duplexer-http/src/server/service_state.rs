@@ -134,6 +134,11 @@ impl ServiceState {
         RequestPermit::take(Arc::clone(self), share, BeyondLimit::Allowed)
     }
 
+    /// Returns the counters of requests and of subscriptions.
+    pub(super) fn in_flight(&self) -> (&AtomicUsize, &AtomicUsize) {
+        (&self.load.requests, &self.load.subscriptions)
+    }
+
     /// Resolves when no request is in flight.
     async fn idle(&self) {
         loop {

@@ -253,10 +253,10 @@ impl Serving {
             () = accepted.cancellation().cancelled() => Run::Cancelled,
             () = self.service.abort.cancelled() => Run::Aborted,
         };
-        // A challenged caller has changed nothing, and must not wait for the store.
-        let is_challenge = matches!(&run, Run::Finished(response) if response.is_challenge());
+        // A caller that was refused has changed nothing, and must not wait for the store.
+        let is_refusal = matches!(&run, Run::Finished(response) if response.is_refusal());
         // What the request has changed is stored before its response is sent.
-        let run = if !is_challenge && admission::update(session).await.is_err() {
+        let run = if !is_refusal && admission::update(session).await.is_err() {
             Run::Finished(errors.failure(&not_stored(), StatusCode::OK))
         } else {
             run

@@ -111,6 +111,12 @@ impl Sessions {
         }
     }
 
+    /// Returns the number of sessions, also of those outside the table.
+    pub(in crate::server) fn len(&self) -> usize {
+        let table = lock(&self.table);
+        table.open.len() + table.reserved
+    }
+
     /// Adds a session. If one with the same id exists, returns that one.
     pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&service.sessions.table);
