@@ -8,7 +8,7 @@ use http::request::Parts;
 
 use super::head::Accepts;
 use super::reply::{self, Rejection};
-use super::request_headers::{RequestHeaders, RoutingHeaders};
+use super::request_headers::{KnownHeaders, RequestHeaders};
 use super::service_state::{BeyondLimit, RequestPermit, ServiceState, StartFailed};
 
 /// A request that holds a permit. Its server may still have to start.
@@ -24,7 +24,7 @@ impl AdmittedRequest {
     pub(super) fn new(
         service: Arc<ServiceState>,
         mut parts: Parts,
-        routing: RoutingHeaders,
+        known: KnownHeaders,
         accepts: Accepts,
     ) -> Result<Self, Rejection> {
         let mut caller = Caller::default();
@@ -32,7 +32,7 @@ impl AdmittedRequest {
         let is_closing = service.closing.is_cancelled();
         let refused = || if is_closing { reply::shutting_down() } else { reply::overloaded() };
         let permit = service.admit(caller.principal.as_deref()).ok_or_else(refused)?;
-        Ok(Self { permit, headers: Arc::new(RequestHeaders::new(parts.headers, routing)), accepts, caller })
+        Ok(Self { permit, headers: Arc::new(RequestHeaders::new(parts.headers, known)), accepts, caller })
     }
 
     /// Waits until the server has started.
