@@ -9,7 +9,7 @@ use duplexer_types::jsonrpc::{self, RequestId};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 
 use super::body::ResponseBody;
 
@@ -40,8 +40,14 @@ pub(super) fn empty(status: StatusCode) -> Reply {
 
 /// Returns a JSON response.
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Reply {
+    json_with(HeaderMap::new(), status, text)
+}
+
+/// Returns a JSON response that has its header in an empty map.
+pub(super) fn json_with(mut headers: HeaderMap, status: StatusCode, text: Vec<u8>) -> Reply {
+    headers.insert(CONTENT_TYPE, JSON);
     let mut reply = with_status(status, ResponseBody::full(Bytes::from(text)));
-    reply.headers_mut().insert(CONTENT_TYPE, JSON);
+    *reply.headers_mut() = headers;
     reply
 }
 

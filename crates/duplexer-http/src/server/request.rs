@@ -9,7 +9,7 @@ use http::request::Parts;
 
 use super::head::Accepts;
 use super::reply::{self, Rejection};
-use super::request_headers::{RequestHeaders, RoutingHeaders};
+use super::request_headers::{KnownHeaders, RequestHeaders};
 use super::service_state::{BeyondLimit, RequestPermit, ServiceState, StartFailed};
 
 /// A request that holds a permit. Its server may still have to start.
@@ -27,7 +27,7 @@ impl AdmittedRequest {
     pub(super) fn new(
         service: Arc<ServiceState>,
         mut parts: Parts,
-        routing: RoutingHeaders,
+        known: KnownHeaders,
         accepts: Accepts,
         peer: Option<SocketAddr>,
     ) -> Result<Self, Rejection> {
@@ -40,7 +40,7 @@ impl AdmittedRequest {
         let permit = service.admit(caller.principal.as_deref()).ok_or_else(refused)?;
         Ok(Self {
             permit,
-            headers: Arc::new(RequestHeaders::new(parts.headers, routing)),
+            headers: Arc::new(RequestHeaders::new(parts.headers, known)),
             accepts,
             caller,
             client,

@@ -24,10 +24,11 @@ use super::exchange::Exchange;
 use super::head::{Accepts, ClaimedEra, Head};
 use super::reply::{self, Rejection, Reply};
 use super::request::AdmittedRequest;
-use super::request_headers::RoutingHeaders;
+use super::request_headers::KnownHeaders;
 use super::request_id::{self, REQUEST_ID};
 use super::response::{ResponseMode, respond};
 use super::service_state::ServiceState;
+use super::session::SessionCall;
 use super::{cors, envelope, handshake, http_sse, request_body};
 use duplexer_core::dispatch::Frame;
 
@@ -99,8 +100,8 @@ where
         Some(reply) => Err(reply.into()),
         None => route(&service.config, &parts, &head),
     };
-    let Head { accepts, routing, .. } = head;
-    let step = route.and_then(|route| dispatch(service, route, parts, routing, accepts, body, peer));
+    let Head { accepts, known, .. } = head;
+    let step = route.and_then(|route| dispatch(service, route, parts, known, accepts, body, peer));
     (step.unwrap_or_else(Step::Reply), finish)
 }
 
@@ -183,7 +184,7 @@ fn dispatch<B>(
     service: Arc<ServiceState>,
     route: Route,
     parts: Parts,
-    routing: RoutingHeaders,
+    known: KnownHeaders,
     accepts: Accepts,
     body: B,
     peer: Option<SocketAddr>,
@@ -196,7 +197,7 @@ where
         Route::HttpSse(_) => parts.uri.query().map(str::to_owned),
         Route::Message(_) | Route::OpenStream | Route::EndSession => None,
     };
-    let request = AdmittedRequest::new(service, parts, routing, accepts, peer)?;
+    let request = AdmittedRequest::new(service, parts, known, accepts, peer)?;
     Ok(match route {
         Route::Message(claimed) => Step::Post(claimed, request, body),
         Route::OpenStream => Step::Boxed(Box::pin(async { handshake::get(request.start().await?).await })),
@@ -210,7 +211,9 @@ pub(super) enum PostStep {
     Reply(Reply),
     /// The response driver polls its handler.
     Exchange(Exchange, ResponseMode),
-    /// Rare paths and sessions, boxed to keep the POST future small.
+    /// The same in a session.
+    Session(SessionCall, ResponseMode),
+    /// Rare paths, boxed to keep the POST future small.
     Boxed(BoxFuture<'static, Result<Reply, Rejection>>),
 }
 
@@ -230,6 +233,7 @@ where
     match step {
         PostStep::Reply(reply) => Ok(reply),
         PostStep::Exchange(exchange, mode) => Ok(respond(exchange, mode).await),
+        PostStep::Session(call, mode) => Ok(call.respond(mode).await),
         PostStep::Boxed(future) => future.await,
     }
 }

@@ -9,7 +9,7 @@ use duplexer_core::error::McpError;
 use duplexer_server::driver::PendingResponse;
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, RequestId};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::reply::{self, Reply};
 
@@ -49,8 +49,13 @@ impl RpcResponse {
 
     /// Converts the response into a body of its own.
     pub(super) fn into_reply(self) -> Reply {
+        self.into_reply_with(HeaderMap::new())
+    }
+
+    /// Does the same with an empty map for the headers of the reply.
+    pub(super) fn into_reply_with(self, headers: HeaderMap) -> Reply {
         match self.refusal {
-            None => reply::json(self.status, self.text),
+            None => reply::json_with(headers, self.status, self.text),
             Some(Refusal::Challenge(challenge)) => reply::challenged(self.text, &challenge),
             Some(Refusal::RetryAfter(time)) => reply::too_many_requests(self.text, time),
         }

@@ -14,7 +14,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -27,9 +27,9 @@ use duplexer_core::tasks::TaskTracker;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::time::{Instant, sleep, timeout};
 use tower_layer::Layer;
@@ -330,8 +330,31 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         Ok(recognized) => recognized,
         Err(error) => return tracing::debug!(%error, "a connection broke before its first request"),
     };
-    let (io, builder) = (TokioIo::new(io), builder(version));
-    let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
+    let (io, service) = (TokioIo::new(io), service_fn(move |request| service.call(request)));
+    match version {
+        HttpVersion::Http1 => {
+            drive(
+                http1_builder().serve_connection(io, service),
+                http1::Connection::graceful_shutdown,
+                &state,
+            )
+            .await;
+        }
+        // Boxed, because the tasks of other connections should not have its size.
+        HttpVersion::Http2 => {
+            let connection = http2_builder().serve_connection(io, service);
+            Box::pin(drive(connection, http2::Connection::graceful_shutdown, &state)).await;
+        }
+    }
+}
+
+/// Drives a connection of either version. `shut_down` ends it after its requests in flight.
+async fn drive<C: Future<Output = hyper::Result<()>>>(
+    connection: C,
+    shut_down: impl FnOnce(Pin<&mut C>),
+    state: &ServiceState,
+) {
+    let mut connection = pin!(connection);
     // A connection that arrives during the shutdown gets a response that says so.
     let is_late = state.closing.is_cancelled();
     let closing = async {
@@ -360,7 +383,7 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
     let ended = if let Some(ended) = ended.await {
         ended
     } else {
-        connection.as_mut().graceful_shutdown();
+        shut_down(connection.as_mut());
         connection.await
     };
     if let Err(error) = ended {
@@ -381,16 +404,16 @@ where
     }
 }
 
-fn builder(version: HttpVersion) -> auto::Builder<Executor> {
-    let builder = auto::Builder::new(Executor::default());
-    let mut builder = match version {
-        HttpVersion::Http1 => builder.http1_only(),
-        HttpVersion::Http2 => builder.http2_only(),
-    };
+fn http1_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
     // The limits on heads are in `TimedIo`.
-    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_BUFFER_BYTES);
+    builder.header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_BUFFER_BYTES);
     builder
-        .http2()
+}
+
+fn http2_builder() -> http2::Builder<Executor> {
+    let mut builder = http2::Builder::new(Executor::default());
+    builder
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
         .max_concurrent_streams(MAX_STREAMS)

@@ -6,7 +6,7 @@ pub(super) mod stream_watch;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -334,7 +334,7 @@ impl fmt::Debug for ServiceState {
 }
 
 /// Releases memory of a table that was much larger once.
-pub(super) fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+pub(super) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
     if table.capacity() > 64 && table.len() < table.capacity() / 4 {
         table.shrink_to(table.len() * 2);
     }

@@ -6,7 +6,8 @@ use crate::server::server_card::ServerCard;
 
 impl StreamableHttpBuilder {
     /// Believes the headers `X-Forwarded-For` and `Forwarded` of these proxies, given as addresses or ranges (`10.0.0.0/8`): the
-    /// client's address is then what they say. Without this it is the address of the peer.
+    /// client's address is then what they say. Without this it is the address of the peer, which the service's own listener
+    /// knows. A server of another library can insert it as a `SocketAddr` into the extensions of a request.
     pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         for proxy in proxies {
             match Network::parse(proxy.as_ref()) {

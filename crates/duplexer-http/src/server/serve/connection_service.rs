@@ -74,8 +74,8 @@ impl ConnectionService {
                     (response, is_last)
                 }
                 // The service itself closes the connection where that is required.
-                Target::Service(state, request, peer) => {
-                    let Ok(reply) = route::handle(state, request, peer).await;
+                Target::Service(reply) => {
+                    let Ok(reply) = reply.await;
                     (reply.map(ConnectionBody::from), false)
                 }
             };
@@ -88,12 +88,17 @@ impl ConnectionService {
         }
     }
 
-    fn target(&self, mut request: Request<Incoming>) -> Target {
+    fn target(
+        &self,
+        mut request: Request<Incoming>,
+    ) -> Target<impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<>> {
         let path = request.uri().path();
         let health = self.health_status(path);
         if let (None, None, Some(service)) = (health, &self.layered, self.service.at(path)) {
             let service = Arc::clone(&service.0);
-            return Target::Service(service, request.map(|body| PeerBody::new(body, &self.state)), self.peer);
+            let request = request.map(|body| PeerBody::new(body, &self.state));
+            // Reads the head at once: the future contains what is left of it, which is smaller.
+            return Target::Service(route::handle(service, request, self.peer));
         }
         let is_last = is_last_on_connection(request.headers(), request.version());
         match (health, &self.layered) {
@@ -126,9 +131,10 @@ impl ConnectionService {
     clippy::large_enum_variant,
     reason = "the large variant is the usual one, and is stored in the connection's own future"
 )]
-enum Target {
+enum Target<F> {
     Reply(reply::Rejection, bool),
     /// With the service that watches whether the response is read, for HTTP/2.
     Layered(LayeredFuture, bool, Option<Arc<ServiceState>>),
-    Service(Arc<ServiceState>, Request<PeerBody<Incoming>>, Option<SocketAddr>),
+    /// The service itself.
+    Service(F),
 }
