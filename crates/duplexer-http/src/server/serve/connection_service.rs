@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::connection_body::ConnectionBody;
 use super::connection_state::{ConnectionState, InFlightGuard, PeerBody};
 use super::path_service::{PATH, PathService};
-use crate::server::body::UnsentOwner;
+use crate::server::body::{ResponseBody, UnsentOwner};
 use crate::server::head::is_last_on_connection;
 use crate::server::service_state::ServiceState;
 use crate::server::{reply, route};
