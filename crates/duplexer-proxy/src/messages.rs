@@ -225,14 +225,14 @@ impl Messages {
     /// Returns where a request of the server can be answered.
     fn target(&self, message: &Message) -> Result<Target, McpError> {
         if let Some(questions) = self.followed.questions_of(message) {
-            return Ok(Target::Questions(questions));
+            return Ok(Target::Questions(Box::new(questions)));
         }
         if self.sessions == Sessions::Shared {
             let text = "this session is shared by several clients: none of them can be asked";
             return Err(McpError::new(ErrorCode::INVALID_REQUEST, text));
         }
         match self.latest(|call| call.questions.is_some() || call.back_channel) {
-            Some(Call { questions: Some(questions), .. }) => Ok(Target::Questions(questions)),
+            Some(Call { questions: Some(questions), .. }) => Ok(Target::Questions(Box::new(questions))),
             Some(call) => Ok(Target::Call(call.channel)),
             None => match self.connections.all().pop() {
                 Some(connection) => Ok(Target::Connection(connection)),
@@ -248,7 +248,7 @@ impl Messages {
 enum Target {
     Call(Arc<dyn Channel>),
     Connection(Arc<Connection>),
-    Questions(Questions),
+    Questions(Box<Questions>),
 }
 
 impl Target {
