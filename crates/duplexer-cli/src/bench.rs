@@ -125,10 +125,9 @@ impl Side {
     }
 
     async fn slice(&mut self, job: &Arc<Job>, callers: u16, time: Duration) {
-        let used = |processes: &Option<Processes>| processes.as_ref().and_then(Processes::used);
-        let before = used(&self.processes);
+        let before = self.processes.as_ref().and_then(Processes::used);
         let mut counted = load::run(&self.session.client, job, callers, time).await;
-        counted.cpu = match (before, used(&self.processes)) {
+        counted.cpu = match (before, self.processes.as_ref().and_then(Processes::used)) {
             (Some(before), Some(after)) => Some(after.saturating_sub(before)),
             _ => None,
         };

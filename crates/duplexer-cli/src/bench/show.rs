@@ -63,11 +63,10 @@ fn bars(one: &Measured) -> Vec<Text> {
 
 fn table(all: &[Measured]) -> Vec<Text> {
     let mut rows: Vec<Vec<String>> = vec![["server", "answers", "rate"].map(str::to_owned).to_vec()];
-    let head = rows.first_mut().into_iter();
-    head.for_each(|head| {
+    if let Some(head) = rows.first_mut() {
         head.extend(QUANTILES.iter().map(|(_, name)| (*name).to_owned()));
         head.extend(["max", "failed", "CPU", "per answer"].map(str::to_owned));
-    });
+    }
     for one in all {
         let (counted, latencies) = (&one.counted, &one.counted.latencies);
         let mut row =

@@ -72,7 +72,7 @@ pub(crate) fn faulty(fault: &'static str) -> String {
             let Reply(status, headers, body) = server.answer(&asked);
             let mut head =
                 format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-            headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+            headers.iter().for_each(|(name, value)| head.extend([*name, ": ", value.as_str(), "\r\n"]));
             let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
         }
     });
@@ -265,7 +265,7 @@ impl Faulty {
 
     fn envelope(&self, asked: &Asked, message: &Value, version: Option<&str>) -> Reply {
         let (id, method) = (&message["id"], message["method"].as_str().unwrap_or_default());
-        if self.has("no-envelope") {
+        if matches!(self.fault, "no-envelope" | "output-root") {
             return error("404 Not Found", id, -32601);
         }
         if version.is_none() && !self.has("meta-required") {
