@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
 use crate::target::Target;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, columns};
 use crate::text::Text;
 use cpu::Processes;
 use load::{Counted, Job};
@@ -166,7 +166,7 @@ fn print(what: &str, all: &[Measured], arguments: &BenchArguments) -> Result<(),
     if output.is_json() {
         output.text(&Text::plain(show::json(what, all).to_string()))?;
     } else {
-        output.text(&show::text(what, all))?;
+        output.text(&show::text(what, all, columns()))?;
     }
     let failed = all.iter().any(|one| one.counted.failed > 0);
     if failed { Err(Failure::silent(Exit::Tool)) } else { Ok(()) }

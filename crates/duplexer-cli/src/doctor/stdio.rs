@@ -64,7 +64,7 @@ pub(super) async fn check(
             let info = messages::identity(result.get("serverInfo"));
             report.server = report.server.take().or(info);
             handshake(&mut second, result, report).await;
-            if !is_envelope {
+            if !is_envelope && !second.has_ended() {
                 let capabilities = result.get("capabilities").unwrap_or(&Value::Null);
                 offers::check(&mut second, capabilities, report).await;
                 latency::check(&mut second, Method::Ping, report).await;
@@ -118,6 +118,9 @@ async fn envelope(process: &mut Process, discovered: &Value, report: &mut Report
         format!("the discovery: {}", messages::brief(discovered))
     });
     requests(process, Method::ServerDiscover, report).await;
+    if process.has_ended() {
+        return;
+    }
     offers::check(process, discovered.get("capabilities").unwrap_or(&Value::Null), report).await;
     latency::check(process, Method::ServerDiscover, report).await;
 }
