@@ -38,7 +38,8 @@ def main():
     program = sys.argv[1]
     examine(program, "stdio", ["--", sys.executable, str(SERVER), "stdio"])
     for mode in ("http", "json", "stateless"):
-        server = subprocess.Popen([sys.executable, str(SERVER), mode], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, str(SERVER), mode]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             examine(program, mode, [server.stdout.readline().strip()])
         finally:

@@ -62,6 +62,7 @@ def main():
         return server.run("stdio")
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()
     app = server.streamable_http_app(stateless_http=mode == "stateless", json_response=mode == "json")
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
 use crate::target::Target;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, columns};
 use crate::text::Text;
 use cpu::Processes;
 use load::{Counted, Job};
@@ -125,10 +125,9 @@ impl Side {
     }
 
     async fn slice(&mut self, job: &Arc<Job>, callers: u16, time: Duration) {
-        let used = |processes: &Option<Processes>| processes.as_ref().and_then(Processes::used);
-        let before = used(&self.processes);
+        let before = self.processes.as_ref().and_then(Processes::used);
         let mut counted = load::run(&self.session.client, job, callers, time).await;
-        counted.cpu = match (before, used(&self.processes)) {
+        counted.cpu = match (before, self.processes.as_ref().and_then(Processes::used)) {
             (Some(before), Some(after)) => Some(after.saturating_sub(before)),
             _ => None,
         };
@@ -167,7 +166,7 @@ fn print(what: &str, all: &[Measured], arguments: &BenchArguments) -> Result<(),
     if output.is_json() {
         output.text(&Text::plain(show::json(what, all).to_string()))?;
     } else {
-        output.text(&show::text(what, all))?;
+        output.text(&show::text(what, all, columns()))?;
     }
     let failed = all.iter().any(|one| one.counted.failed > 0);
     if failed { Err(Failure::silent(Exit::Tool)) } else { Ok(()) }

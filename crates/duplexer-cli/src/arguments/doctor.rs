@@ -19,7 +19,7 @@ pub(crate) struct DoctorArguments {
     /// Print the result as JSON, on one line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the result as JUnit XML, with one test case per rule
+    /// Print the result as `JUnit` XML, with one test case per rule
     #[arg(long, conflicts_with = "json")]
     pub(crate) junit: bool,
     /// Fail for warnings too

@@ -151,7 +151,7 @@ mod tests {
             let value = all.quantile(per_mille);
             assert!((expected..expected * 1.07).contains(&value), "{per_mille}: {value}");
         }
-        assert_eq!(all.max(), 10.0);
+        assert!((10.0..10.001).contains(&all.max()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 const COLOURS: [&str; 2] = ["#2563eb", "#ea580c"];
 
 /// Formats a measurement for people.
-pub(super) fn text(what: &str, all: &[Measured]) -> Text {
+pub(super) fn text(what: &str, all: &[Measured], columns: Option<usize>) -> Text {
     let mut shown = vec![Text::plain(what)];
     for one in all {
         shown.push(Text::new());
@@ -29,7 +29,7 @@ pub(super) fn text(what: &str, all: &[Measured]) -> Text {
         shown.extend(bars(one));
     }
     shown.push(Text::new());
-    shown.extend(table(all));
+    shown.extend(table(all, columns));
     for one in all {
         if let Some(failure) = &one.counted.failure {
             let text = format!("the first failure of {}: {failure}", one.target);
@@ -61,13 +61,12 @@ fn bars(one: &Measured) -> Vec<Text> {
         .collect()
 }
 
-fn table(all: &[Measured]) -> Vec<Text> {
+fn table(all: &[Measured], columns: Option<usize>) -> Vec<Text> {
     let mut rows: Vec<Vec<String>> = vec![["server", "answers", "rate"].map(str::to_owned).to_vec()];
-    let head = rows.first_mut().into_iter();
-    head.for_each(|head| {
+    if let Some(head) = rows.first_mut() {
         head.extend(QUANTILES.iter().map(|(_, name)| (*name).to_owned()));
         head.extend(["max", "failed", "CPU", "per answer"].map(str::to_owned));
-    });
+    }
     for one in all {
         let (counted, latencies) = (&one.counted, &one.counted.latencies);
         let mut row =
@@ -78,6 +77,20 @@ fn table(all: &[Measured]) -> Vec<Text> {
         row.push(one.cpu_per_answer().map_or_else(|| "?".to_owned(), |cpu| format!("{cpu:.1} µs")));
         rows.push(row);
     }
+    let shown = aligned(&rows);
+    let is_wide = |limit: usize| shown.iter().any(|line| line.as_str().chars().count() > limit);
+    if columns.is_some_and(is_wide) { aligned(&transposed(&rows)) } else { shown }
+}
+
+/// Exchanges rows and columns, for narrow terminals.
+fn transposed(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    let length = rows.first().map_or(0, Vec::len);
+    let column = |at: usize| rows.iter().map(|row| row.get(at).cloned().unwrap_or_default()).collect();
+    (0..length).map(column).collect()
+}
+
+/// Aligns the columns of a table, whose first row is its head.
+fn aligned(rows: &[Vec<String>]) -> Vec<Text> {
     let columns = rows.first().map_or(0, Vec::len);
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -220,7 +233,13 @@ mod tests {
     #[test]
     fn a_measurement_is_shown_three_ways() {
         let all = [measured("http://a/<b>&", 100..1100), measured("-- b", 1000..3000)];
-        let shown = text("tools, 4 at once", &all);
+        let narrow = text("tools", &all, Some(60));
+        assert!(
+            narrow.as_str().contains("\np99.9 ") && narrow.as_str().contains("\nper answer "),
+            "{}",
+            narrow.as_str()
+        );
+        let shown = text("tools, 4 at once", &all, None);
         let shown = shown.as_str();
         for part in [
             "http://a/<b>&  s 1",

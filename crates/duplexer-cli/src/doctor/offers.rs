@@ -69,16 +69,21 @@ const LISTS: [List; 4] = [
     },
 ];
 
+impl List {
+    fn is_declared(&self, capabilities: &Value) -> bool {
+        capabilities.get(self.capability).is_some()
+    }
+}
+
 /// Checks all lists.
 pub(super) async fn check(channel: &mut impl Channel, capabilities: &Value, report: &mut Report) {
     for list in &LISTS {
-        let is_declared = capabilities.get(list.capability).is_some();
-        let Some(entries) = entries(channel, list, is_declared, report).await else { continue };
+        let Some(entries) = entries(channel, list, capabilities, report).await else { continue };
         for entry in &entries {
             shape(list, entry, report);
         }
         if list.method == Method::ToolsList {
-            tools(&entries, report);
+            tools(&entries, channel.era(), report);
         }
     }
 }
@@ -87,7 +92,7 @@ pub(super) async fn check(channel: &mut impl Channel, capabilities: &Value, repo
 async fn entries(
     channel: &mut impl Channel,
     list: &List,
-    is_declared: bool,
+    capabilities: &Value,
     report: &mut Report,
 ) -> Option<Vec<Value>> {
     let (mut all, mut cursors) = (Vec::new(), HashSet::new());
@@ -100,7 +105,7 @@ async fn entries(
                 report.find(rules::PAGES, what);
                 break;
             }
-            refused(list, is_declared, &answer, report);
+            refused(list, capabilities, &answer, report);
             return None;
         };
         if page == 0 {
@@ -132,7 +137,7 @@ async fn entries(
         params = json!({"cursor": cursor});
     }
     if !all.is_empty() {
-        report.expect(rules::UNDECLARED, is_declared, || {
+        report.expect(rules::UNDECLARED, list.is_declared(capabilities), || {
             format!("there are {}, and the capability `{}` is not declared", list.member, list.capability)
         });
     }
@@ -140,11 +145,11 @@ async fn entries(
 }
 
 /// A list that is not served. Templates are optional for a server with resources.
-fn refused(list: &List, is_declared: bool, answer: &Answer, report: &mut Report) {
+fn refused(list: &List, capabilities: &Value, answer: &Answer, report: &mut Report) {
     let is_absent =
         matches!(answer, Answer::Error { code, .. } if *code == i64::from(ErrorCode::METHOD_NOT_FOUND.0));
     let is_optional = list.method == Method::ResourcesTemplatesList && is_absent;
-    if is_declared && !is_optional {
+    if list.is_declared(capabilities) && !is_optional {
         let what = format!(
             "the capability `{}` is declared, and its list is {}",
             list.capability,
@@ -176,7 +181,7 @@ fn shape(list: &List, entry: &Value, report: &mut Report) {
     }
 }
 
-fn tools(tools: &[Value], report: &mut Report) {
+fn tools(tools: &[Value], era: Era, report: &mut Report) {
     let mut names = HashSet::new();
     for tool in tools {
         let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
@@ -191,7 +196,7 @@ fn tools(tools: &[Value], report: &mut Report) {
         });
         schemas::input(&label, tool.get("inputSchema").unwrap_or(&Value::Null), report);
         if let Some(schema) = tool.get("outputSchema") {
-            schemas::output(&label, schema, report);
+            schemas::output(&label, schema, era, report);
         }
     }
 }

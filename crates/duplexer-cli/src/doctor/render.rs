@@ -1,4 +1,4 @@
-//! A report as text, as JSON, and as JUnit XML.
+//! A report as text, as JSON, and as `JUnit` XML.
 
 use std::fmt::Write as _;
 
@@ -113,7 +113,7 @@ pub(super) fn json(report: &Report) -> Value {
     })
 }
 
-/// Formats a report as JUnit XML: one test case per rule, which fails from the severity `fails` on.
+/// Formats a report as `JUnit` XML: one test case per rule, which fails from the severity `fails` on.
 pub(super) fn junit(report: &Report, fails: Severity) -> String {
     let is_failure = |rule: &Rule| rule.severity >= fails;
     let violated = |rule: &'static Rule| report.findings.iter().any(|finding| finding.rule == rule);

@@ -63,7 +63,12 @@ pub(super) async fn check(
             });
             let info = messages::identity(result.get("serverInfo"));
             report.server = report.server.take().or(info);
-            handshake(&mut second, result, !is_envelope, report).await;
+            handshake(&mut second, result, report).await;
+            if !is_envelope && !second.has_ended() {
+                let capabilities = result.get("capabilities").unwrap_or(&Value::Null);
+                offers::check(&mut second, capabilities, report).await;
+                latency::check(&mut second, Method::Ping, report).await;
+            }
             end(second, endings.pop(), report).await;
         }
         (Answer::Result(_), _) => {
@@ -113,11 +118,14 @@ async fn envelope(process: &mut Process, discovered: &Value, report: &mut Report
         format!("the discovery: {}", messages::brief(discovered))
     });
     requests(process, Method::ServerDiscover, report).await;
+    if process.has_ended() {
+        return;
+    }
     offers::check(process, discovered.get("capabilities").unwrap_or(&Value::Null), report).await;
     latency::check(process, Method::ServerDiscover, report).await;
 }
 
-async fn handshake(process: &mut Process, result: &Value, is_only: bool, report: &mut Report) {
+async fn handshake(process: &mut Process, result: &Value, report: &mut Report) {
     let faults = messages::handshake_faults(result);
     report.expect(rules::INITIALIZE, faults.is_empty(), || {
         format!("{}: {}", faults.join(", "), messages::brief(result))
@@ -126,10 +134,6 @@ async fn handshake(process: &mut Process, result: &Value, is_only: bool, report:
     report.expect(rules::PING, matches!(ping, Answer::Result(_)), || ping.describe());
     if matches!(ping, Answer::Result(_)) {
         requests(process, Method::Ping, report).await;
-    }
-    if is_only {
-        offers::check(process, result.get("capabilities").unwrap_or(&Value::Null), report).await;
-        latency::check(process, Method::Ping, report).await;
     }
 }
 

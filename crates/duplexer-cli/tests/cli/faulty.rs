@@ -72,7 +72,7 @@ pub(crate) fn faulty(fault: &'static str) -> String {
             let Reply(status, headers, body) = server.answer(&asked);
             let mut head =
                 format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-            headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+            headers.iter().for_each(|(name, value)| head.extend([*name, ": ", value.as_str(), "\r\n"]));
             let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
         }
     });
@@ -265,7 +265,7 @@ impl Faulty {
 
     fn envelope(&self, asked: &Asked, message: &Value, version: Option<&str>) -> Reply {
         let (id, method) = (&message["id"], message["method"].as_str().unwrap_or_default());
-        if self.has("no-envelope") {
+        if matches!(self.fault, "no-envelope" | "output-root") {
             return error("404 Not Found", id, -32601);
         }
         if version.is_none() && !self.has("meta-required") {
@@ -284,14 +284,16 @@ impl Faulty {
             return json("400 Bad Request", &json!({"jsonrpc": "2.0", "id": id, "error": error}));
         }
         let mut result = match method {
-            "server/discover" if self.has("discover") => json!({"capabilities": {"tools": {}}}),
+            "server/discover" if self.has("discover") => json!({"capabilities": self.capabilities()}),
             "server/discover" => json!({
                 "supportedVersions": [ENVELOPE], "capabilities": self.capabilities(), "ttlMs": 0, "cacheScope": "public",
                 "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "faulty", "version": "1"}},
             }),
             "tools/list" if !self.has("capabilities") => self.tools(&message["params"]["cursor"]),
             "prompts/list" => json!({"prompts": [{"name": "p"}]}),
-            "initialize" | "ping" | "tools/list" => return error("404 Not Found", id, -32601),
+            "initialize" | "ping" | "tools/list" | "resources/list" | "resources/templates/list" => {
+                return error("404 Not Found", id, -32601);
+            }
             _ if self.has("unknown-method") => json!({}),
             _ if self.has("unknown-method-status") => return error("200 OK", id, -32601),
             _ => return error("404 Not Found", id, -32601),
@@ -333,6 +335,7 @@ impl Faulty {
             "ping" => json!({}),
             "tools/list" => self.tools(&message["params"]["cursor"]),
             "prompts/list" => json!({"prompts": [{"name": "p"}]}),
+            "resources/list" | "resources/templates/list" => return error("200 OK", id, -32601),
             _ if self.has("unknown-method") => json!({}),
             _ => return error("200 OK", id, -32601),
         };

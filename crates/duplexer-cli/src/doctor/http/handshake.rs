@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::messages::{self, NO_VERSION};
 use super::super::report::Report;
 use super::super::rules;
-use super::wire::{Exchange, Reading, Reply, Wire};
+use super::wire::{Broken, Exchange, Reading, Reply, Wire};
 use super::{Place, common, described, post};
 
 /// A session that no server has.
@@ -121,8 +121,10 @@ async fn requests(wire: &Wire, place: &Place, session: &Session, report: &mut Re
         sent.as_ref().is_ok_and(|reply| reply.status.is_client_error()),
         || format!("a body that is no JSON: {}", described(&sent)),
     );
+    let is_answered =
+        |sent: &Result<Reply, Broken>| sent.as_ref().is_ok_and(|reply| reply.result().is_some());
     let after = ask(&json!("after"), Some(Method::Ping), report).await;
-    let survives = after.as_ref().is_ok_and(|reply| reply.result().is_some()) || ping.is_err();
+    let survives = is_answered(&after) || !is_answered(&ping);
     report.expect(rules::SURVIVES_GARBAGE, survives, || {
         format!("a ping after a body that is no JSON: {}", described(&after))
     });

@@ -145,7 +145,7 @@ async fn nothing(
     }
     let mut seen = format!("POST {url}: {}", described(opened));
     if let Some(other) = elsewhere(wire, url).await {
-        seen.push_str(&format!("; there is a server at {other}"));
+        seen = format!("{seen}; there is a server at {other}");
     } else if is_http_sse(wire, url).await {
         seen.push_str("; GET opens a stream as in HTTP+SSE of 2024-11-05, which new hosts do not use");
     }

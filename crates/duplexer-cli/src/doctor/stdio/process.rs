@@ -35,6 +35,15 @@ enum Violation {
     Id(String),
 }
 
+/// What a line of output is.
+enum Line {
+    Message(Value),
+    /// Something else, which has been noted.
+    Noise,
+    /// There are no more lines.
+    End,
+}
+
 /// A running process.
 pub(super) struct Process {
     reader: Box<dyn FrameReader>,
@@ -141,8 +150,11 @@ impl Process {
     /// Reads up to the response to a request.
     async fn response(&mut self, id: &Value) -> Option<Value> {
         loop {
-            let message = self.message().await?;
-            let Some(message) = message.filter(messages::is_response) else { continue };
+            let message = match self.next_line().await {
+                Line::Message(message) if messages::is_response(&message) => message,
+                Line::Message(_) | Line::Noise => continue,
+                Line::End => return None,
+            };
             match message.get("id") {
                 Some(answered) if answered == id => return Some(message),
                 Some(answered) if twins(answered, id) => {
@@ -155,37 +167,35 @@ impl Process {
         }
     }
 
-    /// Reads one line. Returns `None` at the end, and `Some(None)` for a line that is no message.
-    async fn message(&mut self) -> Option<Option<Value>> {
+    async fn next_line(&mut self) -> Line {
         if self.state.has_ended {
-            return None;
+            return Line::End;
         }
-        let incoming = poll_fn(|cx| self.reader.poll_next(cx)).await;
-        Some(match incoming {
+        match poll_fn(|cx| self.reader.poll_next(cx)).await {
             Some(Ok(Incoming::Message(message))) => self.line(&message.text),
             Some(Ok(Incoming::Unreadable(reason))) => {
                 self.violation(Violation::Noise(format!("a line that cannot be read: {reason}")));
-                None
+                Line::Noise
             }
-            Some(Ok(_)) => None,
+            Some(Ok(_)) => Line::Noise,
             Some(Err(_)) | None => {
                 self.state.has_ended = true;
-                return None;
+                Line::End
             }
-        })
+        }
     }
 
-    fn line(&mut self, line: &str) -> Option<Value> {
+    fn line(&mut self, line: &str) -> Line {
         match messages::parse(line) {
             Ok(message) if message.is_object() => {
                 if let Some(fault) = messages::fault(&message) {
                     self.violation(Violation::Message(fault));
                 }
-                Some(message)
+                Line::Message(message)
             }
             Ok(_) | Err(_) => {
                 self.violation(Violation::Noise(format!("the line `{}`", shown(line))));
-                None
+                Line::Noise
             }
         }
     }
@@ -199,7 +209,7 @@ impl Process {
     /// Reads the rest of the output. Returns whether it ended in time.
     async fn drain(&mut self) -> bool {
         let limit = self.limit;
-        let rest = async { while self.message().await.is_some() {} };
+        let rest = async { while !matches!(self.next_line().await, Line::End) {} };
         timeout(limit, rest).await.is_ok()
     }
 

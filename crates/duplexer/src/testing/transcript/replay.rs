@@ -116,12 +116,16 @@ fn add(all: &mut Vec<Exchange>, message: &TranscriptMessage, text: &str) {
                 .filter(is_open)
                 .find(|exchange| token.is_none() || exchange.progress_token == token);
             let sent = Sent { is_request: false, method: call.method.to_string(), params: json(call.params) };
-            owner.into_iter().for_each(|exchange| exchange.before.push(sent.clone()));
+            if let Some(exchange) = owner {
+                exchange.before.push(sent);
+            }
         }
         (Sender::Server, Ok(RawFrame::Request { call, .. })) => {
             let sent = Sent { is_request: true, method: call.method.to_string(), params: json(call.params) };
             let owner = all.iter_mut().rev().find(is_open);
-            owner.into_iter().for_each(|exchange| exchange.before.push(sent.clone()));
+            if let Some(exchange) = owner {
+                exchange.before.push(sent);
+            }
         }
         _ => {}
     }
