@@ -59,18 +59,16 @@ pub(crate) async fn write(arguments: &BundleArguments) -> Result<(), Failure> {
     let bytes = archive.finish();
     fs::write(&output, &bytes)
         .map_err(|error| Failure::usage(format!("{} cannot be written: {error}", output.display())))?;
-    print(&Text::new().then(Style::Name, output.display().to_string()).then(
-        Style::Plain,
-        format!(
-            ": {} {}, {} tools, {} files, {} KiB, for {}",
-            server.name,
-            server.version,
-            server.tools.len(),
-            files.len() + 2,
-            bytes.len().div_ceil(1024),
-            platform()
-        ),
-    ));
+    let content = format!(
+        ": {} {}, {} tools, {} files, {} KiB, for {}",
+        server.name,
+        arguments.bundle_version.as_ref().unwrap_or(&server.version),
+        server.tools.len(),
+        files.len() + 2,
+        bytes.len().div_ceil(1024),
+        platform()
+    );
+    print(&Text::new().then(Style::Name, output.display().to_string()).then(Style::Plain, content));
     Ok(())
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn script(shell: Shell) -> Result<(), Failure> {
         Shell::Bash => BASH,
         Shell::Zsh => ZSH,
         Shell::Fish => FISH,
-        Shell::PowerShell => POWERSHELL,
+        Shell::Powershell => POWERSHELL,
     };
     print(&Text::plain(script.trim_end()));
     Ok(())
@@ -59,7 +59,7 @@ pub(crate) fn script(shell: Shell) -> Result<(), Failure> {
 /// Prints the words that can stand at the end of a line, one on each line.
 pub(crate) async fn complete(arguments: &LineArguments) -> Result<(), Failure> {
     let words = match (arguments.shell, &arguments.words[..]) {
-        (Shell::Bash | Shell::PowerShell, [line]) => split(line),
+        (Shell::Bash | Shell::Powershell, [line]) => split(line),
         (_, words) => words.to_vec(),
     };
     let found = candidates(&words).await;

@@ -92,15 +92,15 @@ pub(crate) fn uninstall(arguments: &UninstallArguments) -> Result<(), Failure> {
     let mut changes = Vec::new();
     for (host, path) in files(&arguments.files)? {
         let file = ConfigurationFile::read(host, &path)?;
-        if let Some(text) = file.without(name)? {
-            changes.push((host, file, text));
+        if let Some(rest) = file.without(name)? {
+            changes.push((host, file, rest));
         }
     }
     if changes.is_empty() {
         return Err(Failure::usage(format!("no host has a server `{name}`; `duplexer servers` lists them")));
     }
-    for (host, file, text) in changes {
-        file.replace(text.as_deref())?;
+    for (host, file, rest) in changes {
+        file.replace(rest.text())?;
         print(&outcome(host, "removed from", file.path()));
     }
     Ok(())
@@ -284,8 +284,8 @@ pub(crate) fn absolute_program(program: &OsStr) -> Result<PathBuf, Failure> {
         return runnable(&path).ok_or_else(unknown);
     }
     let paths = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&paths).filter(|folder| folder.is_absolute());
-    found.filter_map(|folder| runnable(&folder.join(given))).next().ok_or_else(unknown)
+    let mut found = env::split_paths(&paths).filter(|folder| folder.is_absolute());
+    found.find_map(|folder| runnable(&folder.join(given))).ok_or_else(unknown)
 }
 
 /// Returns a file that can be run; on Windows also one with an extension that is left out.

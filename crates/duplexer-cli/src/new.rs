@@ -134,9 +134,9 @@ fn readme(kind: Kind, name: &str) -> String {
         Kind::Stdio => (
             "An MCP server that hosts start.",
             format!(
-                "duplexer call add a:=2 b:=3 -- target/debug/{name}   # try it\n\
-                 duplexer dev -- cargo run                            # builds and starts it again with every change\n\
-                 duplexer install {name} -- target/debug/{name}       # adds it to the hosts on this machine\n"
+                "duplexer call add a:=2 b:=3 -- target/debug/{name}\n\
+                 duplexer dev -- cargo run    # builds and starts it again with every change\n\
+                 duplexer install {name} -- target/debug/{name}    # adds it to the hosts on this machine\n"
             ),
         ),
         Kind::Http => (

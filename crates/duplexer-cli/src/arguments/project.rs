@@ -56,7 +56,7 @@ pub(crate) enum Shell {
     Zsh,
     Fish,
     #[value(name = "powershell", alias = "pwsh")]
-    PowerShell,
+    Powershell,
 }
 
 /// Which script is printed.

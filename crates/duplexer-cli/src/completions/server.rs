@@ -74,7 +74,7 @@ fn url_of(target: &str, known: &[(String, String)]) -> Option<String> {
 async fn ask(url: &str, verb: &str, rest: &[&str]) -> Option<Vec<Candidate>> {
     let client = Client::builder("duplexer", env!("CARGO_PKG_VERSION")).open(url).await.ok()?;
     match (verb, rest) {
-        ("call", []) | ("list", []) => {
+        ("call" | "list", []) => {
             let tools = client.all_tools().await.ok()?;
             let tools = tools
                 .iter()

@@ -1,6 +1,7 @@
 //! What the formats of configuration files have in common: values, their places in the text, faults with their lines, and
 //! replacements of parts of a text.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
 /// A value.
@@ -51,13 +52,13 @@ impl Data {
     /// Returns whether two values are equal, whatever the order of members.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::List(these), Self::List(those)) => {
-                these.len() == those.len() && these.iter().zip(those).all(|(this, that)| this.same(that))
+            (Self::List(left), Self::List(right)) => {
+                left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left.same(right))
             }
-            (Self::Map(these), Self::Map(those)) => {
-                let (these, those) = (sorted(these), sorted(those));
-                these.len() == those.len()
-                    && these.iter().zip(those).all(|(this, that)| this.0 == that.0 && this.1.same(&that.1))
+            (Self::Map(left), Self::Map(right)) => {
+                let (left, right) = (sorted(left), sorted(right));
+                left.len() == right.len()
+                    && left.iter().zip(right).all(|(left, right)| left.0 == right.0 && left.1.same(&right.1))
             }
             _ => self == other,
         }
@@ -156,7 +157,7 @@ pub(crate) struct Fault {
 impl Fault {
     pub(super) fn at(text: &str, position: usize, reason: impl Into<String>) -> Self {
         let before = text.as_bytes().get(..position).unwrap_or(text.as_bytes());
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = before.split(|byte| *byte == b'\n').count();
         Self { line, reason: reason.into() }
     }
 }
@@ -241,7 +242,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
             }
             c => quoted.push(c),
         }

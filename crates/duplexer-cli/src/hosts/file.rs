@@ -23,6 +23,16 @@ pub(crate) struct ConfigurationFile {
     text: Option<String>,
 }
 
+/// What is left of a file without an entry: its text, or no file.
+#[derive(Debug)]
+pub(crate) struct Remainder(Option<String>);
+
+impl Remainder {
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
 /// A file cannot be used.
 #[derive(Debug)]
 pub(crate) struct FileError {
@@ -95,10 +105,10 @@ impl ConfigurationFile {
         format.insert(self.text(), container, (name, entry)).map_err(|fault| self.invalid(fault))
     }
 
-    /// Returns what the file is without an entry: a text, or no file. `None` if there is no such entry.
+    /// Returns what is left of the file without an entry. `None` if there is no such entry.
     ///
     /// If the copy shows that the entry is the only change since it was made, the file becomes what it was, byte for byte.
-    pub(crate) fn without(&self, name: &str) -> Result<Option<Option<String>>, FileError> {
+    pub(crate) fn without(&self, name: &str) -> Result<Option<Remainder>, FileError> {
         let Some((_, entry)) = self.entries()?.into_iter().find(|(other, _)| other == name) else {
             return Ok(None);
         };
@@ -111,10 +121,10 @@ impl ConfigurationFile {
             })
         });
         if had_none && again.is_ok_and(|again| again == self.text()) {
-            return Ok(Some(earlier));
+            return Ok(Some(Remainder(earlier)));
         }
         let text = format.remove(self.text(), container, name).map_err(|fault| self.invalid(fault))?;
-        Ok(text.map(Some))
+        Ok(text.map(|text| Remainder(Some(text))))
     }
 
     /// Returns the file that a symbolic link leads to.
@@ -187,7 +197,7 @@ fn read(path: &Path) -> Result<Option<String>, FileError> {
     }
     String::from_utf8(bytes).map(Some).map_err(|error| {
         let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-        fail(Reason::NotText(valid.iter().filter(|byte| **byte == b'\n').count() + 1))
+        fail(Reason::NotText(valid.split(|byte| *byte == b'\n').count()))
     })
 }
 

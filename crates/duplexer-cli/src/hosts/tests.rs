@@ -149,7 +149,7 @@ fn restores(host: Host, text: Option<&str>) {
     let file = ConfigurationFile::read(host, &path).unwrap();
     assert!(file.entries().unwrap().iter().any(|(name, found)| name == "calculator" && found.same(&entry)));
     let earlier = file.without("calculator").unwrap().expect("it is there");
-    file.replace(earlier.as_deref()).unwrap();
+    file.replace(earlier.text()).unwrap();
     assert_eq!(fs::read_to_string(&path).ok().as_deref(), text, "{host:?}");
 }
 
@@ -304,7 +304,7 @@ fn list(
         for (index, (before, value, after)) in items.into_iter().enumerate() {
             let key = if has_keys { format!("\"key{index}\":{before}") } else { String::new() };
             let comma = if index + 1 < count || has_comma { "," } else { "" };
-            text.push_str(&format!("{before}{key}{value}{after}{comma}"));
+            text.extend([&*before, &*key, &*value, &*after, comma]);
         }
         format!("{text}{last}{close}")
     })

@@ -36,7 +36,7 @@ pub(super) fn insert(text: &str, path: &[&str], (name, entry): (&str, &Data)) ->
     let header: Vec<_> = path.iter().copied().chain([name]).map(key).collect();
     let mut table = format!("[{}]{end}", header.join("."));
     for (member, value) in entry.members() {
-        table.push_str(&format!("{} = {}{end}", key(member), written(value)));
+        table.extend([&*key(member), " = ", &*written(value), end]);
     }
     let before = text.trim_start_matches('\u{feff}');
     let gap = if before.trim().is_empty() {

@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), Fault> {
         match self.events.next() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(error)) => Err(Fault { line: error.marker().line(), reason: error.info().to_owned() }),
+            Some(Err(error)) => Err(Fault { line: error.marker().line(), reason: error.info().clone() }),
             None => Err(Fault::at(self.text, self.text.len(), "the document has no end")),
         }
     }
