@@ -7,7 +7,7 @@ use crate::client_call::ClientCall;
 use crate::http_call::HttpCall;
 use crate::kernel::Kernel;
 use crate::stream_call::StreamCall;
-use crate::{FRAME, Way, allocations, baseline, ours, server, task_get, text};
+use crate::{FRAME, Way, allocations, baseline, layers, ours, server, task_get, text};
 
 /// One measured case.
 #[derive(Debug)]
@@ -48,6 +48,20 @@ pub const CASES: &[Case] = &[
     Case { name: ECHO_CASE, calls: 2000, make: || kernel(offered(10, Ask::Call)) },
     Case { name: "call-1000", calls: 2000, make: || kernel(offered(1000, Ask::Call)) },
     Case { name: TASK_CASE, calls: 2000, make: || kernel(task_get::finished()) },
+    Case { name: "layer-timeout", calls: 2000, make: || kernel(layers::kernel("layer-timeout")) },
+    Case { name: "layer-concurrency", calls: 2000, make: || kernel(layers::kernel("layer-concurrency")) },
+    Case { name: "layer-rate-limit", calls: 2000, make: || kernel(layers::kernel("layer-rate-limit")) },
+    Case {
+        name: "layer-response-limit",
+        calls: 2000,
+        make: || kernel(layers::kernel("layer-response-limit")),
+    },
+    Case { name: "layer-access-log", calls: 2000, make: || kernel(layers::kernel("layer-access-log")) },
+    Case { name: "layer-tool-scopes", calls: 2000, make: || kernel(layers::kernel("layer-tool-scopes")) },
+    Case { name: "layer-audit-log", calls: 2000, make: || kernel(layers::kernel("layer-audit-log")) },
+    Case { name: "layer-result-cache", calls: 2000, make: || kernel(layers::kernel("layer-result-cache")) },
+    Case { name: "layer-redaction", calls: 2000, make: || kernel(layers::kernel("layer-redaction")) },
+    Case { name: "metrics", calls: 2000, make: || kernel(layers::kernel("metrics")) },
     Case { name: "list-1", calls: 2000, make: || kernel(offered(1, Ask::List)) },
     Case { name: "list-50", calls: 2000, make: || kernel(offered(50, Ask::List)) },
     Case { name: "echo-64k", calls: 50, make: || kernel(asked("tools/call", &echo_of(LARGE))) },

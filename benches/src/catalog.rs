@@ -1,7 +1,7 @@
 //! Servers with few and many tools: calls one tool, or lists all.
 
 use duplexer::types::content::Content;
-use duplexer::{Server, Tool};
+use duplexer::{Server, ServerBuilder, Tool};
 use duplexer_types::version::ProtocolVersion;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,6 +16,9 @@ pub enum Ask {
     /// Lists all tools.
     List,
 }
+
+/// The tool that is called.
+pub const CALLED: &str = "tool_7";
 
 /// Builds the kernel that answers this request, in a revision.
 pub fn asked(server: &Server, version: ProtocolVersion, ask: Ask) -> Option<Kernel> {
@@ -35,9 +38,13 @@ struct Arguments {
 
 /// Builds a server with this many tools, which can change.
 pub fn server(tools: usize) -> Option<Server> {
+    builder(tools).build().ok()
+}
+
+/// Returns the builder of the same server.
+pub fn builder(tools: usize) -> ServerBuilder<()> {
     let builder = Server::builder("bench-server", "1.0.0").dynamic();
-    let offered = (0..tools).fold(builder, |builder, number| builder.tool(tool(number)));
-    offered.build().ok()
+    (0..tools).fold(builder, |builder, number| builder.tool(tool(number)))
 }
 
 /// One of the tools.

@@ -14,6 +14,7 @@ pub mod figures;
 pub mod floor;
 pub mod http_call;
 pub mod kernel;
+pub mod layers;
 pub mod load;
 pub mod message;
 mod ours;

@@ -14,6 +14,7 @@ mod frames;
 mod handshake;
 mod http;
 mod matrix;
+mod metrics;
 mod middleware;
 mod notifications;
 mod public_api;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::Message;
 use duplexer_core::error::McpError;
-use duplexer_server::middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
+use duplexer_server::middleware::{AccessLog, ConcurrencyLimit, Middleware, Next, Timeout};
 use duplexer_server::{Context, Outcome, Server};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::lifecycle::{Implementation, InitializeResult};
@@ -202,11 +202,11 @@ async fn at_most_so_many_requests_run_at_a_time() {
     assert_eq!(wire.next().await["id"], second);
 }
 
-/// The `Logging` middleware changes nothing.
+/// The `AccessLog` middleware changes nothing.
 #[tokio::test]
 async fn logging_leaves_everything_as_it_is() {
     in_both_eras(
-        || echoing().middleware(Logging).build().unwrap(),
+        || echoing().middleware(AccessLog).build().unwrap(),
         async |mut wire| {
             assert_eq!(wire.result("x/echo", json!({ "a": 1 })).await["a"], 1);
             assert_eq!(wire.error("no/such", json!({})).await.0, -32601);

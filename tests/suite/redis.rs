@@ -6,6 +6,7 @@ mod costs;
 mod events;
 mod faults;
 mod laws;
+mod limits;
 mod nodes;
 mod repeating;
 mod seal;

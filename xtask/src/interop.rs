@@ -15,7 +15,7 @@ use crate::{Failure, no_arguments, npm, python};
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     no_arguments("interop", arguments)?;
     let suites =
-        [python, bridge, authority, typescript, together, inspector, typescript_tasks, fastmcp_tasks];
+        [python, bridge, doctor, authority, typescript, together, inspector, typescript_tasks, fastmcp_tasks];
     suites.into_iter().try_for_each(|suite| suite()).map_err(|reason| {
         eprintln!("interop: {reason}");
         Failure::Failed
@@ -36,6 +36,12 @@ pub(crate) fn python() -> Result<(), String> {
 pub(crate) fn bridge() -> Result<(), String> {
     let proxy = built("duplexer-cli", "duplexer")?;
     run(python_client("bridge.py")?.arg(proxy))
+}
+
+/// `duplexer doctor` finds no errors on servers of the official Python package, and the warnings that are recorded.
+pub(crate) fn doctor() -> Result<(), String> {
+    let program = built("duplexer-cli", "duplexer")?;
+    run(python_client("doctor.py")?.arg(program))
 }
 
 /// The client of this project logs in at the authorization server of the official Python package, in both eras.

@@ -15,6 +15,7 @@ mod cluster;
 mod compare;
 mod conformance;
 mod deny;
+mod docs;
 mod fuzz;
 mod interop;
 mod load;
@@ -22,6 +23,7 @@ mod npm;
 mod platforms;
 mod process;
 mod python;
+mod release;
 mod requirements;
 mod scale;
 mod server;
@@ -137,6 +139,18 @@ const COMMANDS: &[Command] = &[
         usage: "weight [--crates | --record] [--beside DIR]",
         about: "what a build costs: crates compared with those recorded, CPU time and size; --beside builds others too",
         run: weight::command,
+    },
+    Command {
+        name: "docs",
+        usage: "docs",
+        about: "the documentation as a site in target/book, with search; checks its links; installs mdBook if missing",
+        run: docs::command,
+    },
+    Command {
+        name: "release",
+        usage: "release --dry-run | --list",
+        about: "package all published crates in order and build them from their packages; publishes nothing",
+        run: release::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];

@@ -39,6 +39,7 @@ enum Action {
     Tidy,
     Python,
     Bridge,
+    Doctor,
     Authority,
     TypeScript,
     Together,
@@ -93,6 +94,11 @@ const STEPS: &[Step] = &[
         name: "official Python client and server of different eras",
         needs: &[Need::Program("python3")],
         action: Action::Bridge,
+    },
+    Step {
+        name: "official Python servers, by `duplexer doctor`",
+        needs: &[Need::Program("python3")],
+        action: Action::Doctor,
     },
     Step {
         name: "official Python authorization server",
@@ -157,6 +163,7 @@ impl Action {
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
             Self::Bridge => interop::bridge(),
+            Self::Doctor => interop::doctor(),
             Self::Authority => interop::authority(),
             Self::TypeScript => interop::typescript(),
             Self::Together => interop::together(),

@@ -11,6 +11,7 @@ use duplexer_bench::cases::{
     self, CASES, CLIENT_CASE, Case, ECHO_CASE, FRAME_CASE, PLAIN_CASE, PLAIN_CLIENT_CASE, TASK_CASE,
 };
 use duplexer_bench::figures::{self, Figure};
+use duplexer_bench::layers::{self, Accuracy, Bar};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -141,7 +142,34 @@ fn above_the_bar(measured: &[Figure]) -> Vec<String> {
         println!("{text}");
         (percent > bar).then_some(text)
     };
-    BARS.into_iter().filter_map(compare).collect()
+    let added = |bar: &Bar| {
+        let (allocations, instructions, is_within) = layers::added(bar, measured, ECHO_CASE)?;
+        let text = format!(
+            "{}: adds {allocations} allocations and {instructions} instructions to a call (bar: {} and {})",
+            bar.case, bar.allocations, bar.instructions
+        );
+        println!("{text}");
+        (!is_within).then_some(text)
+    };
+    BARS.into_iter()
+        .filter_map(compare)
+        .chain(layers::BARS.iter().filter_map(added))
+        .chain(inexact())
+        .collect()
+}
+
+/// Checks rate limits over ten million decisions each, and returns those that are off by more than one percent.
+fn inexact() -> Vec<String> {
+    let check = |keys: u32| {
+        let Accuracy { admitted, allowed, percent_off } = layers::rate_limit(keys, 10_000_000 / keys);
+        let text = format!(
+            "a rate limit of {keys} keys admitted {admitted} of 10000000 requests, where {allowed} are within it: \
+             {percent_off:.3} % off (bar: 1 %)"
+        );
+        println!("{text}");
+        (percent_off > 1.0).then_some(text)
+    };
+    [1000, 1_000_000].into_iter().filter_map(check).collect()
 }
 
 /// Names the compiler and the architecture of the counts.

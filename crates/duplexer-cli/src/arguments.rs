@@ -1,22 +1,36 @@
 //! The command line.
 
+mod bench;
+mod doctor;
+mod hosts;
 mod inspect;
 mod login;
+mod project;
 mod proxy;
+mod record;
 mod skills;
 mod values;
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use duplexer::types::logging::LoggingLevel;
 
+pub(crate) use bench::BenchArguments;
+pub(crate) use doctor::DoctorArguments;
+pub(crate) use hosts::{
+    BundleArguments, FileArguments, InstallArguments, ServersArguments, UninstallArguments,
+};
 pub(crate) use inspect::InspectArguments;
 pub(crate) use login::{AccountArguments, LoginArguments};
+pub(crate) use project::{
+    CompletionsArguments, DevArguments, LineArguments, ManArguments, NewArguments, Shell,
+};
 pub(crate) use proxy::{GatewayArguments, ProxyArguments};
+pub(crate) use record::{RecordArguments, ReplayArguments};
 pub(crate) use skills::{ServeArguments, SkillsVerb};
 pub(crate) use values::{Argument, arguments, texts};
 
@@ -25,7 +39,7 @@ const ABOUT: &str = "A demo server, and a client for the terminal, for the Model
 const AFTER_HELP: &str = "\
 Without a verb the demo starts; `duplexer demo --help` lists its options, and `duplexer call --help` how to call a tool.
 
-Exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 no connection, 4 not authorized, 5 refused or not understood, \
+Exit codes: 0 done, 1 the tool failed or `doctor` found errors, 2 wrong usage, 3 no connection, 4 not authorized, 5 refused or not understood, \
 6 no answer in time, 130 ended by Ctrl-C.";
 
 /// The command line. Without a verb it starts the demo.
@@ -61,7 +75,7 @@ impl CommandLine {
 
 /// Returns the description of the command line. The help of the whole program is about the verbs, so the options of the demo
 /// are only in the help of `demo`.
-fn described() -> Command {
+pub(crate) fn described() -> Command {
     let of_demo: Vec<_> = DemoArguments::augment_args(Command::new("demo"))
         .get_arguments()
         .map(|argument| argument.get_id().clone())
@@ -121,6 +135,25 @@ pub(crate) enum Verb {
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
     Ping(Request),
+    /// Check a server for faults that hosts and users meet
+    #[command(
+        override_usage = "duplexer doctor [OPTIONS] URL\n       duplexer doctor [OPTIONS] -- COMMAND...",
+        after_help = "Exits with 1 if there are errors; with --strict also if there are warnings."
+    )]
+    Doctor(DoctorArguments),
+    /// Measure rate and latency of a server
+    #[command(
+        override_usage = "duplexer bench [OPTIONS] URL [TOOL [ARGUMENT]...]\n       \
+        duplexer bench [OPTIONS] [TOOL [ARGUMENT]...] -- COMMAND...",
+        after_help = "Without a TOOL it requests the list of tools, or sends pings to a server that has none."
+    )]
+    Bench(BenchArguments),
+    /// Pass messages on and write them into a file
+    #[command(override_usage = "duplexer record [OPTIONS] -o FILE URL\n       \
+        duplexer record [OPTIONS] -o FILE -- COMMAND...")]
+    Record(RecordArguments),
+    /// Serve the answers of a recorded file
+    Replay(ReplayArguments),
     /// Show a server on a page in the browser: what it offers, calls, and every message
     #[command(
         override_usage = "duplexer inspect [OPTIONS] URL\n       duplexer inspect [OPTIONS] -- COMMAND...",
@@ -143,6 +176,38 @@ pub(crate) enum Verb {
         `allow` and `deny`; the last two are lists of names, which can end in *. Changes of the file are applied at once."
     )]
     Gateway(GatewayArguments),
+    /// Add a server to the programs that use servers: Claude, Cursor, VS Code, Codex, Gemini CLI, Goose, Zed
+    #[command(
+        override_usage = "duplexer install [OPTIONS] NAME URL\n       duplexer install [OPTIONS] NAME -- COMMAND...",
+        after_help = "Only the entry is written; all other bytes of a file stay, and a copy of it is made. Paths become \
+        absolute. `duplexer uninstall NAME` removes the entry."
+    )]
+    Install(InstallArguments),
+    /// Remove a server from the programs that use it
+    Uninstall(UninstallArguments),
+    /// Show which servers are configured, in which program
+    Servers(ServersArguments),
+    /// Pack a server into an MCPB bundle, which hosts install with a click
+    #[command(override_usage = "duplexer bundle --author NAME [OPTIONS] -- COMMAND...")]
+    Bundle(BundleArguments),
+    /// Build and start a server again when its sources change, and keep its clients connected
+    #[command(
+        override_usage = "duplexer dev [OPTIONS] -- COMMAND...",
+        after_help = "Without --listen it serves standard input and output, as hosts start it. While a build fails, the \
+        earlier server goes on. After one that succeeds, clients are notified that lists have changed. For `cargo run` the \
+        build is `cargo build`; other programs are only started again, unless --build is given."
+    )]
+    Dev(DevArguments),
+    /// Create a project of a server that builds and whose tests pass
+    New(NewArguments),
+    /// Print the script that completes command lines in a shell
+    #[command(after_help = "The first lines of each script say how it is used.")]
+    Completions(CompletionsArguments),
+    /// Answer the script of a shell
+    #[command(hide = true)]
+    CompleteLine(LineArguments),
+    /// Print the manual page, or write the pages of all verbs
+    Man(ManArguments),
     /// Log in at a server that requires it; other verbs do so when they run in a terminal
     Login(AccountArguments),
     /// Revoke the tokens of a server and forget them
@@ -168,6 +233,9 @@ pub(crate) struct DemoArguments {
     /// Require tokens: `dev` runs an authorization server next to the demo, with the single user `ada`
     #[arg(long, value_enum, conflicts_with = "stdio")]
     pub(crate) auth: Option<AuthChoice>,
+    /// Serve metrics as the text of Prometheus, at `/metrics` of this address
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "stdio")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Print a line on standard error for each request: method, name, outcome and time
     #[arg(long, short)]
     pub(crate) verbose: bool,

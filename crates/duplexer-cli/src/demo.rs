@@ -1,10 +1,11 @@
 //! The demo server: one example of each feature, written like any other server.
 //!
 //! `tools`, `kitchen`, `weather`, `resources` and `prompts` are plain functions; `notebook` is their shared state; `backing` is what several nodes
-//! can share; `serving` serves them over HTTP or stdio, after the `welcome` message.
+//! can share; `serving` serves them over HTTP or stdio, after the `welcome` message, and `metrics` beside it.
 
 mod backing;
 mod kitchen;
+mod metrics;
 mod notebook;
 mod prompts;
 mod request_log;
@@ -17,6 +18,7 @@ mod welcome;
 use std::sync::Arc;
 
 use duplexer::apps::Apps;
+use duplexer::otel::Metrics;
 use duplexer::prelude::*;
 
 use self::backing::Backing;
@@ -33,9 +35,12 @@ enum Log {
 }
 
 /// Builds the server from the handlers of the submodules.
-fn server(log: Log, backing: &Backing) -> Result<Server, BoxError> {
+fn server(log: Log, backing: &Backing, metrics: Option<&Metrics>) -> Result<Server, BoxError> {
     let bus = Arc::clone(&backing.bus);
     let mut builder = Server::builder("duplexer-demo", env!("CARGO_PKG_VERSION"));
+    if let Some(metrics) = metrics {
+        builder = builder.observer(metrics.clone());
+    }
     if log == Log::Requests {
         builder = builder.middleware(RequestLog::new());
     }

@@ -11,6 +11,7 @@ use duplexer::oauth::{
 
 use crate::arguments::{AccountArguments, LoginArguments};
 use crate::failure::{Exit, Failure, chain};
+use crate::target::Target;
 use crate::terminal::{Terminal, print};
 use crate::text::Text;
 
@@ -65,7 +66,7 @@ pub(crate) fn of_page(
 /// Runs one of the verbs about logins.
 pub(crate) async fn run(account: Account, arguments: &AccountArguments) -> Result<(), Failure> {
     let terminal = Arc::new(Terminal::new());
-    let (url, oauth) = (&arguments.url, client(&arguments.login, &terminal)?);
+    let (url, oauth) = (&Target::url(&arguments.url)?, client(&arguments.login, &terminal)?);
     match account {
         Account::Login => oauth.login(url).await.map_err(failure)?,
         Account::Logout => oauth.logout(url).await.map_err(failure)?,

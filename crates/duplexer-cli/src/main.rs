@@ -5,14 +5,25 @@
 //! server.
 
 mod arguments;
+mod bench;
+mod bundle;
+mod completions;
 mod demo;
+mod dev;
+mod doctor;
+mod events;
 mod failure;
 mod gateway;
+mod hosts;
 mod inspect;
+mod install;
 mod login;
+mod man;
+mod new;
 mod output;
 mod proxy;
 mod questions;
+mod record;
 mod roots;
 mod sampling;
 mod serving;
@@ -69,6 +80,10 @@ fn main() -> ExitCode {
         Some(Verb::Complete(request)) => ask(Word::Complete, &request),
         Some(Verb::Listen(request)) => ask(Word::Listen, &request),
         Some(Verb::Ping(request)) => ask(Word::Ping, &request),
+        Some(Verb::Doctor(arguments)) => run(doctor::run(&arguments)),
+        Some(Verb::Bench(arguments)) => run(bench::run(&arguments)),
+        Some(Verb::Record(arguments)) => run(record::record(&arguments)),
+        Some(Verb::Replay(arguments)) => record::replay(&arguments),
         Some(Verb::Inspect(arguments)) => run(inspect::run(&arguments)),
         Some(Verb::Skills(SkillsVerb::List(request))) => ask(Word::ListSkills, &request),
         Some(Verb::Skills(SkillsVerb::Show(request))) => ask(Word::ShowSkill, &request),
@@ -76,6 +91,15 @@ fn main() -> ExitCode {
         Some(Verb::Skills(SkillsVerb::Serve(arguments))) => skills_server::serve(&arguments),
         Some(Verb::Proxy(arguments)) => proxy::serve(&arguments),
         Some(Verb::Gateway(arguments)) => gateway::serve(&arguments),
+        Some(Verb::Install(arguments)) => install::install(&arguments),
+        Some(Verb::Uninstall(arguments)) => install::uninstall(&arguments),
+        Some(Verb::Servers(arguments)) => install::servers(&arguments),
+        Some(Verb::Bundle(arguments)) => run(bundle::write(&arguments)),
+        Some(Verb::Dev(arguments)) => dev::serve(&arguments),
+        Some(Verb::New(arguments)) => new::create(&arguments),
+        Some(Verb::Completions(arguments)) => completions::script(arguments.shell),
+        Some(Verb::CompleteLine(arguments)) => run(completions::complete(&arguments)),
+        Some(Verb::Man(arguments)) => man::run(&arguments),
         Some(Verb::Login(arguments)) => run(login::run(Account::Login, &arguments)),
         Some(Verb::Logout(arguments)) => run(login::run(Account::Logout, &arguments)),
         Some(Verb::Status(arguments)) => run(login::run(Account::Status, &arguments)),

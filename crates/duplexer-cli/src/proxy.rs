@@ -1,6 +1,5 @@
 //! `duplexer proxy`: a server over another transport and in both eras.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use duplexer::client::{Client, ClientBuilder, OpenError, OpenWith as _};
 use duplexer::error::BoxError;
 use duplexer::oauth::OAuth;
 use duplexer::proxy::{Remote, Sessions};
-use duplexer::transport::child::{ChildCommand, Stderr};
+use duplexer::transport::child::Stderr;
 use duplexer::{Server, serve_stdio};
 use duplexer_http::MemoryEventStore;
 use duplexer_http_client::{HttpTransport, InvalidEndpoint};
@@ -18,12 +17,13 @@ use crate::arguments::ProxyArguments;
 use crate::failure::{Exit, Failure, chain};
 use crate::login;
 use crate::serving::{configured, not_listening};
+use crate::target::{Program, Target};
 use crate::terminal::Terminal;
 
 /// The server behind the proxy.
 enum FarEnd {
     Url { url: String, headers: Vec<(String, String)>, authorization: Authorization },
-    Program { words: Vec<OsString>, env: Vec<(String, String)>, terminal: Arc<Terminal> },
+    Program { program: Program, env: Vec<(String, String)>, terminal: Arc<Terminal> },
 }
 
 enum Authorization {
@@ -34,8 +34,19 @@ enum Authorization {
 
 /// Serves until the client leaves, or a shutdown signal.
 pub(crate) fn serve(arguments: &ProxyArguments) -> Result<(), Failure> {
-    let terminal = Arc::new(Terminal::new());
-    let far = Arc::new(FarEnd::of(arguments, &terminal)?);
+    let server = server(arguments, &Arc::new(Terminal::new()))?;
+    match arguments.listen {
+        None => on_stdio(&server),
+        Some(address) => {
+            let streams = if arguments.resumable { Streams::Resumable } else { Streams::Plain };
+            on_http(server, address, streams, Verb::Proxy, std::future::pending())
+        }
+    }
+}
+
+/// Returns the server that stands for the one behind the proxy.
+pub(crate) fn server(arguments: &ProxyArguments, terminal: &Arc<Terminal>) -> Result<Server, Failure> {
+    let far = Arc::new(FarEnd::of(arguments, terminal)?);
     let mut remote = Remote::new(move |builder: ClientBuilder| {
         let far = Arc::clone(&far);
         async move { Box::pin(far.open(builder)).await.map_err(BoxError::from) }
@@ -46,14 +57,7 @@ pub(crate) fn serve(arguments: &ProxyArguments) -> Result<(), Failure> {
     if let Some(timeout) = arguments.timeout {
         remote = remote.call_timeout(timeout);
     }
-    let server = remote.server().map_err(|error| Failure::usage(error.to_string()))?;
-    match arguments.listen {
-        None => on_stdio(&server),
-        Some(address) => {
-            let streams = if arguments.resumable { Streams::Resumable } else { Streams::Plain };
-            on_http(server, address, streams, Verb::Proxy, std::future::pending())
-        }
-    }
+    remote.server().map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Serves standard input and output.
@@ -88,6 +92,8 @@ pub(crate) enum Streams {
 pub(crate) enum Verb {
     Proxy,
     Gateway,
+    Replay,
+    Dev,
 }
 
 impl Verb {
@@ -95,6 +101,8 @@ impl Verb {
         match self {
             Self::Proxy => "The proxy",
             Self::Gateway => "The gateway",
+            Self::Replay => "The transcript",
+            Self::Dev => "The server",
         }
     }
 
@@ -103,6 +111,8 @@ impl Verb {
         match self {
             Self::Proxy => "proxy --listen",
             Self::Gateway => "gateway --listen",
+            Self::Replay => "replay --listen",
+            Self::Dev => "dev --listen",
         }
     }
 }
@@ -138,20 +148,25 @@ pub(crate) fn on_http(
 
 impl FarEnd {
     fn of(arguments: &ProxyArguments, terminal: &Arc<Terminal>) -> Result<Self, Failure> {
-        let Some(url) = &arguments.url else {
-            if !arguments.headers.is_empty() {
-                return Err(Failure::usage("--header is for servers at a URL; a program gets --env"));
+        let endpoint = match Target::of_either(arguments.url.as_deref(), &arguments.command)? {
+            Target::Url(endpoint) => endpoint,
+            Target::Command(program) => {
+                if !arguments.headers.is_empty() {
+                    return Err(Failure::usage("--header is for servers at a URL; a program gets --env"));
+                }
+                let env = arguments.env.clone();
+                return Ok(Self::Program { program, env, terminal: Arc::clone(terminal) });
             }
-            let (words, env) = (arguments.command.clone(), arguments.env.clone());
-            return Ok(Self::Program { words, env, terminal: Arc::clone(terminal) });
         };
-        let is_given = arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        // An option counts more than the configuration.
+        let headers: Vec<_> = endpoint.headers.into_iter().chain(arguments.headers.clone()).collect();
+        let is_given = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         let authorization = match &arguments.login.token {
             Some(token) => Authorization::Token(token.clone()),
             None if is_given => Authorization::Given,
             None => Authorization::Login(Arc::new(login::of_proxy(&arguments.login, terminal)?)),
         };
-        let far = Self::Url { url: url.clone(), headers: arguments.headers.clone(), authorization };
+        let far = Self::Url { url: endpoint.url, headers, authorization };
         // A wrong URL is found now, not with the first request.
         far.transport().map_err(|error| Failure::usage(error.to_string()))?;
         Ok(far)
@@ -176,11 +191,9 @@ impl FarEnd {
                 Some(transport) => builder.open(transport).await,
                 None => Err(OpenError::Unsupported("the server has no URL")),
             },
-            Self::Program { words, env, terminal } => {
-                let (program, rest) = words.split_first().ok_or(OpenError::Unsupported("no program"))?;
+            Self::Program { program, env, terminal } => {
                 let terminal = Arc::clone(terminal);
-                let command = ChildCommand::new(program).args(rest);
-                let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
+                let command = program.start(env).map_err(|_| OpenError::Unsupported("no program"))?;
                 builder.open(command.stderr(Stderr::lines(move |line| terminal.note(line)))).await
             }
         }

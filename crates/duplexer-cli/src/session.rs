@@ -2,7 +2,6 @@
 
 mod diagnosis;
 
-use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use duplexer::client::{
 use duplexer::dispatch::{CallOptions, lock};
 use duplexer::error::CallError;
 use duplexer::transport::FrameDirection;
-use duplexer::transport::child::{Child, ChildCommand};
+use duplexer::transport::child::Child;
 use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
@@ -32,7 +31,7 @@ use crate::questions::Questions;
 use crate::roots::root;
 use crate::sampling::Sampler;
 use crate::show;
-use crate::target::Target;
+use crate::target::{Endpoint, Program, Target};
 use crate::terminal::Terminal;
 use crate::text::{Style, Text};
 
@@ -67,9 +66,11 @@ impl Session {
         let builder = with_roots(builder, arguments)?;
         let builder = with_sampling(builder, arguments, terminal);
         let (client, child) = match target {
-            Target::Url(url) => (Box::pin(over_http(url, arguments, builder, terminal)).await?, None),
-            Target::Command(words) => {
-                let (client, child) = with_program(words, arguments, builder).await?;
+            Target::Url(endpoint) => {
+                (Box::pin(over_http(endpoint, arguments, builder, terminal)).await?, None)
+            }
+            Target::Command(program) => {
+                let (client, child) = with_program(program, arguments, builder).await?;
                 (client, Some(child))
             }
         };
@@ -125,6 +126,11 @@ impl Session {
             self.ask(self.client.set_log_level(level)).await?;
         }
         Ok(())
+    }
+
+    /// Returns the id of the program, which is also that of its group.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
     }
 
     /// Ends the session, and the program if there is one.
@@ -211,16 +217,18 @@ fn logged(message: &LoggingMessageParams) -> Text {
     }
 }
 
-async fn over_http(
-    url: &str,
+pub(crate) async fn over_http(
+    endpoint: &Endpoint,
     arguments: &SessionArguments,
     builder: ClientBuilder,
     terminal: &Arc<Terminal>,
 ) -> Result<Client, Failure> {
-    let headers = arguments.headers.iter();
+    let url = endpoint.url.as_str();
+    // An option counts more than the configuration.
+    let headers = endpoint.headers.iter().chain(&arguments.headers);
     let mut transport =
         headers.fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value));
-    let given = arguments.token_option();
+    let given = arguments.token_option().or_else(|| endpoint.has_token().then_some("the configuration"));
     if let Some(token) = &arguments.login.token {
         transport = transport.bearer(token);
     } else if given.is_none()
@@ -238,21 +246,16 @@ async fn over_http(
     }
 }
 
-async fn with_program(
-    words: &[OsString],
+pub(crate) async fn with_program(
+    program: &Program,
     arguments: &SessionArguments,
     builder: ClientBuilder,
 ) -> Result<(Client, Child), Failure> {
     if !arguments.headers.is_empty() {
         return Err(Failure::usage("--header is for servers at a URL; a program gets --env"));
     }
-    let Some((program, rest)) = words.split_first() else {
-        return Err(Failure::usage("there is no command behind `--`"));
-    };
-    let environment = &arguments.env;
-    let started = environment
-        .iter()
-        .fold(ChildCommand::new(program).args(rest), |started, (name, value)| started.env(name, value));
+    let name = program.name()?;
+    let started = program.start(&arguments.env)?;
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
@@ -260,7 +263,7 @@ async fn with_program(
         Ok(client) => return Ok((client, child)),
         Err(error) => refused(error, arguments.era),
     };
-    Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await)
+    Err(diagnosis::of_program(&name, child, failure).await)
 }
 
 /// Formats a message on the wire.

@@ -28,6 +28,7 @@ use crate::terminal::Terminal;
 pub(crate) use call::Ending;
 pub(crate) use list::Kind;
 pub(crate) use task::Action;
+pub(crate) use unknown::closest;
 use unknown::unknown;
 
 /// Kind of a verb.

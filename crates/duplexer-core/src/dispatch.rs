@@ -35,7 +35,7 @@ pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use jsonrpc::{
     CancelMode, DispatchLimits, DispatchOptions, FailureMode, JsonRpcDispatcher, Observer, Peer, RunError,
-    Unreadable,
+    Unreadable, start_watchdog,
 };
 pub use message::Message;
 pub use outbound::{

@@ -5,6 +5,7 @@ mod call;
 use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
+use std::time::Duration;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::Json;
@@ -38,6 +39,9 @@ pub enum McpError {
     /// The caller lacks rights for the request. The challenge says which ones.
     #[error("{}", .0.error)]
     Forbidden(Box<Challenge>),
+    /// A limit is reached. The request can be repeated later.
+    #[error("{}", .0.error)]
+    Busy(Box<Busy>),
     /// The handler failed. The source is logged with all its causes and never sent to the peer.
     #[error("internal error")]
     Internal(#[source] BoxError),
@@ -74,6 +78,47 @@ impl Challenge {
     }
 }
 
+/// A limit that a request has reached, and when it can be repeated: as the error of the response and, if the transport has a
+/// header for it (`Retry-After` of HTTP, with status 429), as that.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use duplexer_core::error::{Busy, McpError};
+///
+/// let refusal = McpError::from(Busy::new("Too many searches", Duration::from_millis(2300)));
+/// assert_eq!(refusal.to_wire("tools/call").data.unwrap().as_str(), r#"{"retryAfter":2.3}"#);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Busy {
+    /// The error object that the peer sees.
+    pub error: ErrorObject,
+    /// The time after which a repeated request can succeed.
+    pub retry_after: Duration,
+}
+
+impl Busy {
+    /// Creates a refusal with the error -32005. Its data has the time in seconds, for transports without headers.
+    pub fn new(message: impl Into<Cow<'static, str>>, retry_after: Duration) -> Self {
+        let milliseconds = retry_after.as_nanos().div_ceil(1_000_000);
+        let text = format!(r#"{{"retryAfter":{}.{:03}"#, milliseconds / 1000, milliseconds % 1000);
+        let text = format!("{}}}", text.trim_end_matches('0').trim_end_matches('.'));
+        let error = ErrorObject::new(ErrorCode::LIMIT_EXCEEDED, message);
+        let error = match Json::parse(&text) {
+            Ok(data) => error.with_data(data),
+            Err(_) => error,
+        };
+        Self { error, retry_after }
+    }
+}
+
+impl From<Busy> for McpError {
+    fn from(busy: Busy) -> Self {
+        Self::Busy(Box::new(busy))
+    }
+}
+
 impl From<Challenge> for McpError {
     fn from(challenge: Challenge) -> Self {
         Self::Forbidden(Box::new(challenge))
@@ -92,6 +137,7 @@ impl McpError {
         match &mut self {
             Self::Rpc(error) => error.data = Some(data.into()),
             Self::Forbidden(challenge) => challenge.error.data = Some(data.into()),
+            Self::Busy(busy) => busy.error.data = Some(data.into()),
             Self::InvalidParams(_) | Self::Internal(_) | Self::Panicked(_) => {}
         }
         self
@@ -116,7 +162,7 @@ impl McpError {
 
     /// Returns whether the failure is meant for the peer.
     pub(crate) fn is_deliberate(&self) -> bool {
-        matches!(self, Self::Rpc(_) | Self::InvalidParams(_) | Self::Forbidden(_))
+        matches!(self, Self::Rpc(_) | Self::InvalidParams(_) | Self::Forbidden(_) | Self::Busy(_))
     }
 
     /// Returns the error object that the peer sees, and logs what it must not see. This is the only conversion.
@@ -134,6 +180,7 @@ impl McpError {
         match self {
             Self::Rpc(error) => error.clone(),
             Self::Forbidden(challenge) => challenge.error.clone(),
+            Self::Busy(busy) => busy.error.clone(),
             Self::InvalidParams(cause) => {
                 tracing::debug!(method, cause = %Chain(&**cause), "invalid request parameters");
                 ErrorObject::invalid_params()

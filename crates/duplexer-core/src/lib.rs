@@ -3,6 +3,7 @@
 mod clock;
 pub mod dispatch;
 pub mod error;
+pub mod metrics;
 pub mod run;
 pub mod shutdown_signal;
 pub mod stderr_log;

@@ -6,6 +6,7 @@
 pub mod child;
 #[cfg(unix)]
 mod descriptor;
+mod exchange;
 mod failure;
 mod frames;
 mod headers;
@@ -19,6 +20,7 @@ mod thread;
 
 use std::any::Any;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -27,6 +29,7 @@ use duplexer_types::jsonrpc::RequestId;
 
 use crate::clock::CallClock;
 
+pub use exchange::{Exchanged, PolledExchange};
 pub use failure::{HttpRefusal, TransportFailure};
 pub use frames::{FrameMeta, Frames};
 pub use headers::{HeaderSource, Headers};
@@ -61,6 +64,18 @@ pub trait FrameWriter: Send + 'static {
 
     /// Closes the direction after everything is written.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>>;
+
+    /// Begins an own request whose caller polls the exchange with the peer itself, so that no other task passes the response
+    /// on. Called when nothing is queued. Takes `frame` and returns the exchange, or returns `None`: then the request is queued.
+    fn begin(
+        &mut self,
+        id: &RequestId,
+        frame: &mut Vec<u8>,
+        meta: Option<&FrameMeta>,
+    ) -> Option<Box<dyn PolledExchange>> {
+        let _ = (id, frame, meta);
+        None
+    }
 }
 
 /// An item that a reader yields.
@@ -129,6 +144,8 @@ pub struct TransportContext {
     pub headers: Headers,
     /// The authenticated sender of this message, if each message has one. The server defines the type; transports only carry it.
     pub sender: Option<Arc<dyn Any + Send + Sync>>,
+    /// The address of the client, if the transport knows it: behind trusted proxies, that of the first client.
+    pub client_address: Option<IpAddr>,
     /// Private, so that only a constructor decides it: no name of a transport grants trust.
     trust: Trust,
 }
@@ -138,7 +155,7 @@ impl TransportContext {
     pub fn stream(kind: &'static str) -> Self {
         let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
         let (headers, trust) = (Headers::default(), Trust::Network);
-        Self { kind, back_channel, request_stream, headers, sender: None, trust }
+        Self { kind, back_channel, request_stream, headers, sender: None, client_address: None, trust }
     }
 
     /// Creates the context of a two-way stream whose peer is a process on this machine that shares the rights of this one:
@@ -150,7 +167,7 @@ impl TransportContext {
     /// Creates the context of an exchange without a back-channel.
     pub fn exchange(kind: &'static str, headers: Headers) -> Self {
         let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
-        Self { kind, back_channel, request_stream, headers, sender: None, trust: Trust::Network }
+        Self { trust: Trust::Network, back_channel, request_stream, headers, ..Self::stream(kind) }
     }
 
     /// Returns what is known of the peer from the transport alone, before any authentication.

@@ -46,7 +46,6 @@ impl Inbox {
 }
 
 /// A message to send.
-#[derive(Clone)]
 pub(crate) struct Outgoing {
     pub(crate) frame: Bytes,
     pub(crate) hints: FrameMeta,
@@ -67,7 +66,7 @@ impl Connection {
     /// Sends a message as a POST.
     pub(crate) async fn post(
         &self,
-        message: Outgoing,
+        message: &Outgoing,
         role: SessionRole,
     ) -> Result<Response, TransportFailure> {
         let mut request = self.endpoint.request(Method::POST, &self.endpoint.url);
@@ -85,7 +84,7 @@ impl Connection {
         if role == SessionRole::Member {
             self.session.add_headers(headers);
         }
-        *request.body_mut() = Some(message.frame.into());
+        *request.body_mut() = Some(message.frame.clone().into());
         self.endpoint.send(request).await
     }
 

@@ -22,7 +22,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a request ends without a response of the server.
 #[derive(Debug)]
-pub(crate) enum ExchangeError {
+enum ExchangeError {
     /// The error of the server that came with a refusing status.
     Rpc(ErrorObject),
     Transport(TransportFailure),
@@ -34,6 +34,16 @@ impl From<TransportFailure> for ExchangeError {
     }
 }
 
+/// How far a request has come when the head of its HTTP response, and a body that is no stream, are read.
+pub(crate) enum Progress {
+    /// The response, which is not delivered yet.
+    Response(ByteString),
+    /// The response is delivered, among other messages.
+    Delivered,
+    /// The rest is a stream of events.
+    Stream(Response),
+}
+
 /// Whether a request that the server had no capacity for is sent again at the time it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resend {
@@ -41,31 +51,53 @@ pub(crate) enum Resend {
     WhenBusy,
 }
 
-/// Sends a request and delivers every message of its response. Dropping the future aborts the POST.
-pub(crate) async fn request(
+/// Sends a request. Dropping the future aborts the POST.
+pub(crate) async fn begin(
     connection: &Connection,
     id: &RequestId,
-    message: Outgoing,
+    message: &Outgoing,
     role: SessionRole,
     resend: Resend,
-) {
+) -> Result<Progress, TransportFailure> {
     let exchange = Exchange { connection, id: Some(id), role };
     match exchange.run(message, resend).await {
-        Ok(()) => {}
-        Err(ExchangeError::Transport(failure)) => connection.inbox.fail(id, failure).await,
+        Ok(progress) => Ok(progress),
+        Err(ExchangeError::Transport(failure)) => Err(failure),
         Err(ExchangeError::Rpc(error)) => {
             let mut text = Vec::new();
             jsonrpc::write_failure(&mut text, Some(id), &error);
-            if let Ok(text) = ByteString::try_from(text) {
-                connection.inbox.deliver(text).await;
-            }
+            let text = ByteString::try_from(text);
+            text.map(Progress::Response)
+                .map_err(|_| TransportFailure::Protocol("its error is not valid text".into()))
         }
+    }
+}
+
+/// Delivers the rest of a request to the reader half. Dropping the future aborts the POST.
+pub(crate) async fn finish(
+    connection: &Connection,
+    id: &RequestId,
+    role: SessionRole,
+    progress: Result<Progress, TransportFailure>,
+) {
+    let exchange = Exchange { connection, id: Some(id), role };
+    let finished = match progress {
+        Ok(Progress::Delivered) => Ok(()),
+        Ok(Progress::Response(text)) => {
+            connection.inbox.deliver(text).await;
+            Ok(())
+        }
+        Ok(Progress::Stream(response)) => Box::pin(EventStream::new(exchange).until_answered(response)).await,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = finished {
+        connection.inbox.fail(id, failure).await;
     }
 }
 
 /// Sends a message that has no response: a notification, or a response to the server.
 pub(crate) async fn send_one_way(connection: &Connection, message: Outgoing) {
-    let posted = connection.post(message, SessionRole::Member);
+    let posted = connection.post(&message, SessionRole::Member);
     match connection.endpoint.within(ONE_WAY_TIMEOUT, posted).await {
         Some(Ok(response)) if response.status().is_success() => {}
         Some(Ok(response)) => {
@@ -94,10 +126,10 @@ pub(crate) enum Received {
 }
 
 impl Exchange<'_> {
-    async fn run(&self, message: Outgoing, resend: Resend) -> Result<(), ExchangeError> {
+    async fn run(&self, message: &Outgoing, resend: Resend) -> Result<Progress, ExchangeError> {
         let mut repeated = 0;
         let response = loop {
-            let response = self.connection.post(message.clone(), self.role).await?;
+            let response = self.connection.post(message, self.role).await?;
             let may_resend = resend == Resend::WhenBusy && repeated < MAX_RESENDS;
             let Some(delay) = retry_after(&response).filter(|_| may_resend) else { break response };
             repeated += 1;
@@ -107,7 +139,7 @@ impl Exchange<'_> {
     }
 
     /// Reads the response. The futures of rarer kinds are boxed, so that the others are small.
-    async fn read(&self, response: Response) -> Result<(), ExchangeError> {
+    async fn read(&self, response: Response) -> Result<Progress, ExchangeError> {
         let status = response.status();
         if status == StatusCode::ACCEPTED {
             let reason = "the server answered a request with 202 Accepted";
@@ -121,7 +153,7 @@ impl Exchange<'_> {
         }
         match &*media_type(&response) {
             "application/json" => self.json(response).await,
-            EVENTS => Ok(Box::pin(EventStream::new(*self).until_answered(response)).await?),
+            EVENTS => Ok(Progress::Stream(response)),
             other => {
                 let shown: String = other.chars().take(100).collect();
                 Err(TransportFailure::Protocol(format!("unexpected content type '{shown}'").into()).into())
@@ -156,10 +188,16 @@ impl Exchange<'_> {
         self.role == SessionRole::Member && self.connection.session.has_id()
     }
 
-    async fn json(&self, mut response: Response) -> Result<(), ExchangeError> {
+    async fn json(&self, mut response: Response) -> Result<Progress, ExchangeError> {
         let body = self.body(&mut response).await?;
-        match self.receive(body).await {
-            Received::Response => Ok(()),
+        let Ok(text) = ByteString::try_from(body) else {
+            return Err(TransportFailure::Protocol("it is not JSON-RPC".into()).into());
+        };
+        if matches!(self.classify(&text), Class::Response) {
+            return Ok(Progress::Response(text));
+        }
+        match self.deliver(text).await {
+            Received::Response => Ok(Progress::Delivered),
             Received::Unreadable => Err(TransportFailure::Protocol("it is not JSON-RPC".into()).into()),
             Received::Other => {
                 Err(TransportFailure::Protocol("it does not answer the request".into()).into())
@@ -184,7 +222,13 @@ impl Exchange<'_> {
 
     /// Delivers the messages of `data` that belong to this exchange.
     pub(crate) async fn receive(&self, data: Vec<u8>) -> Received {
-        let Ok(text) = ByteString::try_from(data) else { return Received::Unreadable };
+        match ByteString::try_from(data) {
+            Ok(text) => self.deliver(text).await,
+            Err(_) => Received::Unreadable,
+        }
+    }
+
+    async fn deliver(&self, text: ByteString) -> Received {
         let mut received = Received::Other;
         for part in self.parts(text) {
             match self.classify(&part) {

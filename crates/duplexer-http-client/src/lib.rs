@@ -1,9 +1,10 @@
 //! Streamable HTTP transport for the client of `duplexer-core`.
 //!
-//! `writer` sends every message as its own POST. `exchange` reads the response: one JSON body or an SSE stream. In the
-//! handshake era `session` and `reconnect` add a session, the standalone stream and stream resumption. Every HTTP request
-//! leaves through `endpoint`, where `authorization` adds credentials and `observer` watches. `http_sse` is the transport of 2024-11-05. The crate knows HTTP, and of messages only which one
-//! opens a session and which one ends a request.
+//! `writer` sends every message as its own POST. `exchange` reads the response: one JSON body, which the caller polls for,
+//! or an SSE stream, which `exchanges` reads in a task. In the handshake era `session` and `reconnect` add a session, the
+//! standalone stream and stream resumption. Every HTTP request leaves through `endpoint`, where `authorization` adds
+//! credentials and `observer` watches. `http_sse` is the transport of 2024-11-05. The crate knows HTTP, and of messages only which one opens a
+//! session and which one ends a request.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,6 +17,7 @@ mod authorization;
 mod connection;
 mod endpoint;
 mod exchange;
+mod exchanges;
 mod failure;
 mod http_sse;
 mod observer;

@@ -1,27 +1,24 @@
 //! The write half: sends every frame as its own POST and cancels requests in the manner of their era.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use duplexer_core::dispatch::{BoxFuture, cancelled};
-use duplexer_core::transport::{FrameWriter, Frames, TransportError};
+use duplexer_core::transport::{FrameMeta, FrameWriter, Frames, PolledExchange, TransportError};
 use duplexer_types::jsonrpc::{self, RawCall, RawFrame, RequestId};
 use duplexer_types::meta::is_envelope;
-use duplexer_types::methods::{Cancelled, Initialize, Initialized, Notification, Request, ServerDiscover};
-use tokio::sync::{Notify, oneshot};
+use duplexer_types::methods::{self, Cancelled, Initialize, Initialized, Notification, ServerDiscover};
+use tokio::runtime::{self, Handle};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::connection::{Connection, Outgoing, SessionRole};
 use crate::exchange::{self, Resend};
+use crate::exchanges::{self, Exchanges, Request, Step};
 use crate::reconnect;
 
-/// Maximum concurrent exchanges. Further messages wait in the queue of the caller.
-const MAX_EXCHANGES: usize = 1024;
-/// Time during which messages of a request are still read after its cancellation was sent.
-const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Maximum time that the first request waits for the response to the GET of the standalone stream: a server may send
 /// what belongs there with its first response.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(1);
@@ -30,12 +27,14 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum time for the DELETE of the session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Owner of all exchanges. Dropping it aborts them.
+/// Owner of all exchanges. Dropping it aborts those in tasks.
 pub(crate) struct Writer {
     /// `None` after the write half is closed.
     connection: Option<Arc<Connection>>,
-    exchanges: JoinSet<Option<RequestId>>,
-    requests: HashMap<RequestId, InFlight>,
+    exchanges: Arc<Exchanges>,
+    /// The runtime of the connection. A caller in another one does not poll its exchange: the HTTP connection, which other
+    /// calls use later, would end with that runtime.
+    runtime: Option<runtime::Id>,
     listening: Option<AbortHandle>,
     /// Resolves when `notifications/initialized` has been sent and the standalone stream is open. POSTs can overtake each
     /// other, and no request may overtake that notification.
@@ -43,26 +42,12 @@ pub(crate) struct Writer {
     closing: Option<BoxFuture<'static, ()>>,
 }
 
-/// A request in flight.
-struct InFlight {
-    abort: AbortHandle,
-    cancel: CancelMode,
-}
-
-/// How a request is cancelled, by its era.
-enum CancelMode {
-    /// Abort the POST.
-    Abort,
-    /// Send the cancellation to the server and end the POST after [`CANCEL_GRACE`].
-    Notify(Arc<Notify>),
-}
-
 impl Writer {
     pub(crate) fn new(connection: Connection) -> Self {
         Self {
             connection: Some(Arc::new(connection)),
-            exchanges: JoinSet::new(),
-            requests: HashMap::new(),
+            exchanges: Arc::default(),
+            runtime: None,
             listening: None,
             gate: None,
             closing: None,
@@ -74,13 +59,17 @@ impl Writer {
         match read {
             Some(RawFrame::Request { id, call }) => {
                 let (role, resend) = (role(&call), resend(&call));
-                self.request(connection, id, (role, resend), message);
+                let request = Request { connection: Arc::clone(connection), id, role };
+                let begun = Step::Begin(request.begin(message, resend));
+                self.exchanges.spawn_request(&Handle::current(), request, begun);
             }
             Some(RawFrame::Notification(call))
                 if call.method == <Cancelled as Notification>::METHOD.name() =>
             {
                 let id = cancelled(call.params);
-                self.cancel(connection, id.as_ref(), message);
+                if id.is_some_and(|id| self.exchanges.cancel(&id) == exchanges::Cancelled::Tell) {
+                    self.send_one_way(connection, message);
+                }
             }
             Some(RawFrame::Notification(call))
                 if call.method == <Initialized as Notification>::METHOD.name() =>
@@ -88,50 +77,6 @@ impl Writer {
                 self.open(connection, message);
             }
             _ => self.send_one_way(connection, message),
-        }
-    }
-
-    fn request(
-        &mut self,
-        connection: &Arc<Connection>,
-        id: RequestId,
-        (role, resend): (SessionRole, Resend),
-        message: Outgoing,
-    ) {
-        let (connection, own) = (Arc::clone(connection), id.clone());
-        let cancelled = Arc::new(Notify::new());
-        let cancel = match role {
-            SessionRole::None => CancelMode::Abort,
-            SessionRole::Opens | SessionRole::Member => CancelMode::Notify(Arc::clone(&cancelled)),
-        };
-        // Boxed, because the runtime moves the future of a task several times, and this one is large.
-        let abort = self.exchanges.spawn(Box::pin(async move {
-            let given_up = async {
-                cancelled.notified().await;
-                sleep(CANCEL_GRACE).await;
-            };
-            tokio::select! {
-                () = exchange::request(&connection, &own, message, role, resend) => {}
-                () = given_up => {}
-            }
-            Some(own)
-        }));
-        self.requests.insert(id, InFlight { abort, cancel });
-    }
-
-    fn cancel(&mut self, connection: &Arc<Connection>, id: Option<&RequestId>, message: Outgoing) {
-        match id.and_then(|id| self.requests.get(id)).map(|in_flight| &in_flight.cancel) {
-            Some(CancelMode::Abort) => {
-                if let Some(in_flight) = id.and_then(|id| self.requests.remove(id)) {
-                    in_flight.abort.abort();
-                }
-            }
-            Some(CancelMode::Notify(cancelled)) => {
-                cancelled.notify_one();
-                self.send_one_way(connection, message);
-            }
-            // The response has arrived already: there is nothing to cancel.
-            None => {}
         }
     }
 
@@ -148,20 +93,16 @@ impl Writer {
         if let Some(earlier) = self.listening.take() {
             earlier.abort();
         }
-        self.listening = Some(self.exchanges.spawn(async move {
+        self.listening = self.exchanges.spawn(async move {
             exchange::send_one_way(&connection, message).await;
             let _ = initialized.send(());
             reconnect::listen(&connection, opened).await;
-            None
-        }));
+        });
     }
 
     fn send_one_way(&mut self, connection: &Arc<Connection>, message: Outgoing) {
         let connection = Arc::clone(connection);
-        self.exchanges.spawn(async move {
-            exchange::send_one_way(&connection, message).await;
-            None
-        });
+        self.exchanges.spawn(async move { exchange::send_one_way(&connection, message).await });
     }
 
     /// Waits until the next message can be sent.
@@ -170,13 +111,7 @@ impl Writer {
             ready!(gate.as_mut().poll(cx));
             self.gate = None;
         }
-        // Removes finished exchanges. An aborted request was removed when it was aborted.
-        while let Poll::Ready(Some(ended)) = self.exchanges.poll_join_next(cx) {
-            if let Ok(Some(id)) = ended {
-                self.requests.remove(&id);
-            }
-        }
-        if self.exchanges.len() < MAX_EXCHANGES { Poll::Ready(()) } else { Poll::Pending }
+        self.exchanges.poll_capacity(cx)
     }
 }
 
@@ -185,6 +120,9 @@ impl FrameWriter for Writer {
         let Some(connection) = self.connection.clone() else {
             return Poll::Ready(Err(TransportError::Closed));
         };
+        if self.runtime.is_none() {
+            self.runtime = Handle::try_current().ok().map(|runtime| runtime.id());
+        }
         while !frames.is_empty() {
             ready!(self.poll_ready(cx));
             let Some((frame, hints)) = frames.pop() else { break };
@@ -195,15 +133,42 @@ impl FrameWriter for Writer {
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         if let Some(connection) = self.connection.take() {
-            let requests = self.requests.drain().map(|(_, in_flight)| in_flight.abort);
-            requests.chain(self.listening.take()).for_each(|exchange| exchange.abort());
-            self.closing = Some(Box::pin(close_session(connection, std::mem::take(&mut self.exchanges))));
+            if let Some(listening) = self.listening.take() {
+                listening.abort();
+            }
+            self.closing = Some(Box::pin(close_session(connection, self.exchanges.close())));
         }
         if let Some(closing) = &mut self.closing {
             ready!(closing.as_mut().poll(cx));
             self.closing = None;
         }
         Poll::Ready(Ok(()))
+    }
+
+    fn begin(
+        &mut self,
+        id: &RequestId,
+        frame: &mut Vec<u8>,
+        meta: Option<&FrameMeta>,
+    ) -> Option<Box<dyn PolledExchange>> {
+        let runtime = Handle::try_current().ok().filter(|runtime| self.runtime == Some(runtime.id()))?;
+        let connection = self.connection.as_ref().filter(|_| self.gate.is_none())?;
+        let Ok(RawFrame::Request { call, .. }) = jsonrpc::read(std::str::from_utf8(frame).ok()?) else {
+            return None;
+        };
+        let (role, resend) = (role(&call), resend(&call));
+        let request = Request { connection: Arc::clone(connection), id: id.clone(), role };
+        self.exchanges.poll_request(runtime, request, resend, || Outgoing {
+            frame: std::mem::take(frame).into(),
+            hints: meta.cloned().unwrap_or_default(),
+        })
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Exchanges that callers poll share them.
+        drop(self.exchanges.close());
     }
 }
 
@@ -221,7 +186,7 @@ async fn close_session(connection: Arc<Connection>, mut exchanges: JoinSet<Optio
 
 /// A request that opens a session is one attempt: its failure is the answer to `connect`.
 fn resend(call: &RawCall<'_>) -> Resend {
-    let opens = [<Initialize as Request>::METHOD, <ServerDiscover as Request>::METHOD];
+    let opens = [<Initialize as methods::Request>::METHOD, <ServerDiscover as methods::Request>::METHOD];
     if opens.iter().any(|method| method.name() == call.method) { Resend::Never } else { Resend::WhenBusy }
 }
 
@@ -229,7 +194,7 @@ fn resend(call: &RawCall<'_>) -> Resend {
 fn role(call: &RawCall<'_>) -> SessionRole {
     if call.meta.is_some_and(is_envelope) {
         SessionRole::None
-    } else if call.method == <Initialize as Request>::METHOD.name() {
+    } else if call.method == <Initialize as methods::Request>::METHOD.name() {
         SessionRole::Opens
     } else {
         SessionRole::Member
@@ -244,10 +209,12 @@ mod tests {
     use reqwest::Url;
     use reqwest::header::HeaderMap;
     use tokio::sync::mpsc;
+    use tokio::time::sleep;
 
     use super::*;
     use crate::connection::Inbox;
     use crate::endpoint::Endpoint;
+    use crate::exchanges::{CANCEL_GRACE, MAX_EXCHANGES};
     use crate::session::Session;
 
     /// Messages above the limit wait and are sent when an exchange ends, also if all of them arrive at once.

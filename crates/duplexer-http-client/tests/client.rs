@@ -135,6 +135,27 @@ async fn giving_up_a_call_ends_its_post() {
     client.call_tool("next", ()).await.unwrap();
 }
 
+/// A connection must not depend on the runtime of one caller, which may not be polled any more when others use the connection.
+#[tokio::test]
+async fn a_caller_in_another_runtime_owns_no_connection() {
+    let mut tasks = JoinSet::new();
+    let (client, stage) = session(&mut tasks).await;
+    // The first connection is in use, so that the next call opens another one.
+    let mut waiting = JoinSet::new();
+    waiting.spawn(client.call_tool("wait", ()).into_future());
+    stage.started.notified().await;
+    let caller = client.clone();
+    let elsewhere = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(caller.call_tool("elsewhere", ()).into_future()).unwrap();
+        runtime
+    };
+    let idle = tokio::task::spawn_blocking(elsewhere).await.unwrap();
+    let here = tokio::time::timeout(Duration::from_secs(5), client.call_tool("here", ()).into_future()).await;
+    assert!(here.expect("the connection is served").is_ok());
+    tokio::task::spawn_blocking(move || drop(idle)).await.unwrap();
+}
+
 /// A server that answers every request with the same bytes. `$id` is replaced by the id of the request.
 async fn scripted(tasks: &mut JoinSet<()>, answer: &'static str) -> Result<CallToolResult, ClientError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

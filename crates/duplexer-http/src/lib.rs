@@ -16,8 +16,8 @@ mod sync;
 
 pub use server::{
     Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, Readiness,
-    ResponseBody, ResponseFuture, Responses, ServeError, ShutdownHandle, StoreReadiness, StreamTimedOut,
-    StreamableHttp, StreamableHttpBuilder,
+    ResponseBody, ResponseFuture, Responses, ServeError, ServerCard, ShutdownHandle, StoreReadiness,
+    StreamTimedOut, StreamableHttp, StreamableHttpBuilder,
 };
 pub use session::{
     Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventKind,

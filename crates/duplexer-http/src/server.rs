@@ -5,6 +5,7 @@
 //! listener.
 
 mod body;
+mod client_address;
 mod config;
 mod cors;
 mod envelope;
@@ -18,14 +19,17 @@ mod reply;
 mod request;
 mod request_body;
 mod request_headers;
+mod request_id;
 mod response;
 mod route;
 mod rpc_response;
 mod security;
 mod serve;
+mod server_card;
 mod service_state;
 mod session;
 mod sse;
+mod stats;
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -45,6 +49,7 @@ pub use config::{Cors, Handshake, HttpConfigError, Responses, StoreReadiness, St
 pub use readiness::Readiness;
 pub use security::InvalidName;
 pub use serve::{HttpServer, Listener, PathService, ServeError};
+pub use server_card::ServerCard;
 pub use service_state::ShutdownHandle;
 
 /// A server as an HTTP service. Clones share all state.
@@ -111,6 +116,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        Box::pin(route::handle(Arc::clone(&self.0), request))
+        Box::pin(route::handle(Arc::clone(&self.0), request, None))
     }
 }

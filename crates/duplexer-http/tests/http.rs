@@ -23,6 +23,8 @@ mod life;
 mod limits;
 #[path = "http/mounted.rs"]
 mod mounted;
+#[path = "http/operations.rs"]
+mod operations;
 #[path = "http/resume.rs"]
 mod resume;
 #[path = "http/scale_out.rs"]

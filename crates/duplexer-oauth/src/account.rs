@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use duplexer_oauth_base::address::origin;
 use duplexer_oauth_base::clock;
 use duplexer_types::text::shown;
 use url::Url;
@@ -82,8 +83,16 @@ impl OAuth {
         if self.0.usable(&server).await?.is_some() {
             return Ok(());
         }
-        let challenge = server.web(self.0.settings.network).await?.challenge(&url).await?;
-        self.0.acquire(&server, challenge, Purpose::Access).await
+        let refusal = server.web(self.0.settings.network).await?.challenge(&url).await?;
+        let is_refused = refusal.is_some();
+        match self.0.acquire(&server, refusal.unwrap_or_default(), Purpose::Access).await {
+            // Some servers require a token for some requests only. One that is not an authorization server needs none.
+            Err(OAuthError::NoRegistration { .. }) if !is_refused => Err(OAuthError::NoAuthority {
+                server: origin(&url),
+                reason: "it accepts requests without a login".to_owned(),
+            }),
+            outcome => outcome,
+        }
     }
 
     /// Returns what is stored for a server.

@@ -5,6 +5,7 @@ pub(crate) mod resource;
 
 use duplexer_oauth_base::address::origin;
 use duplexer_types::text::shown;
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use crate::challenge::Challenge;
@@ -42,7 +43,7 @@ pub(crate) async fn discover(
         if rules.pinned.as_ref().is_some_and(|pinned| !rules.is_same(pinned, &origin(server))) {
             return Err(none(server, "it has no metadata, and is not the configured issuer"));
         }
-        let authority = authority::of_origin(web, server).await?;
+        let authority = authority::of_origin(web, server, rules).await?;
         return Ok(Discovered { authority, resource: None, scopes: Vec::new() });
     };
     let authority = choose(web, server, &resource, rules, known).await?;
@@ -80,4 +81,9 @@ async fn choose(
 
 fn none(server: &Url, reason: &str) -> OAuthError {
     OAuthError::NoAuthority { server: origin(server), reason: reason.to_owned() }
+}
+
+/// Reads a member of metadata. Some servers write `null` for members that they do not have.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }

@@ -70,9 +70,8 @@ impl Web {
         Err(OAuthError::answer(url.as_str(), "it redirects too often"))
     }
 
-    /// Sends a `ping` without a token to a server, and returns the challenge of its refusal. One that does not refuse it has
-    /// an empty challenge.
-    pub(crate) async fn challenge(&self, server: &Url) -> Result<Challenge, OAuthError> {
+    /// Sends a `ping` without a token to a server, and returns the challenge of its refusal, or `None` without a refusal.
+    pub(crate) async fn challenge(&self, server: &Url) -> Result<Option<Challenge>, OAuthError> {
         check_protected(server)?;
         let failed = |error| OAuthError::of_fetch(server.as_str(), &error);
         let ping = json!({"jsonrpc": "2.0", "id": 1, "method": Ping::METHOD.name()});
@@ -84,10 +83,10 @@ impl Web {
         // The body, which may be a stream without an end, is not read.
         let response = request.send().await.map_err(|error| failed(FetchError::Unreachable(error)))?;
         if response.status() != StatusCode::UNAUTHORIZED {
-            return Ok(Challenge::default());
+            return Ok(None);
         }
         let values = response.headers().get_all(WWW_AUTHENTICATE).into_iter();
-        Ok(Challenge::select(values.filter_map(|value| value.to_str().ok())))
+        Ok(Some(Challenge::select(values.filter_map(|value| value.to_str().ok()))))
     }
 
     /// Sends a body. Redirects are not followed.

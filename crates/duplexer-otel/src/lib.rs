@@ -1,4 +1,4 @@
-//! OpenTelemetry traces for Duplexer: a middleware for requests to a server, and a hook for requests to the peer.
+//! OpenTelemetry for Duplexer: a middleware and a hook for traces of requests in both directions, and [`Metrics`].
 //! Neither the dispatcher nor the kernel depends on it.
 //!
 //! Trace context and baggage are sent in `_meta`, in the W3C formats, in both directions: a handler runs as a child of
@@ -19,11 +19,15 @@
 //! Without a tracer provider no span is recorded; the context of an incoming message is still propagated.
 
 mod client;
+mod metrics;
 mod server;
 mod span;
 mod trace_context;
 
 pub use client::OtelHook;
+pub use metrics::Metrics;
+#[cfg(feature = "prometheus")]
+pub use metrics::{EndpointError, PrometheusEndpoint};
 pub use server::OtelMiddleware;
 
 #[cfg(test)]

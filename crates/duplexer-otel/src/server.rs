@@ -95,6 +95,7 @@ fn record_outcome(guard: &SpanGuard, method: Option<Method>, outcome: &Result<Ou
         Ok(_) => {}
         Err(McpError::Rpc(error)) => guard.rpc_error(error, Responded::Yes),
         Err(McpError::Forbidden(challenge)) => guard.rpc_error(&challenge.error, Responded::Yes),
+        Err(McpError::Busy(busy)) => guard.rpc_error(&busy.error, Responded::Yes),
         Err(McpError::InvalidParams(_)) => guard.rpc_error(&ErrorObject::invalid_params(), Responded::Yes),
         Err(McpError::Internal(cause)) => guard.internal_error(&**cause, "internal error".to_owned()),
         Err(error) => guard.internal_error(error, error.to_string()),

@@ -85,7 +85,7 @@ impl fmt::Debug for Tracer {
     }
 }
 
-fn scope() -> InstrumentationScope {
+pub(crate) fn scope() -> InstrumentationScope {
     InstrumentationScope::builder("duplexer").with_version(env!("CARGO_PKG_VERSION")).build()
 }
 

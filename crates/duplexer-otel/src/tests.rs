@@ -2,6 +2,7 @@
 
 mod calls;
 mod messages;
+mod metrics;
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use duplexer_types::meta::key;
 use duplexer_types::methods::{Direction, Kind, Method};
 use duplexer_types::version::Era;
 
-use crate::bridge::{envelope_server, handshake_server, listen};
+use crate::bridge::{envelope_server, handshake_server, listen, tasks};
 use crate::failure;
 use crate::link::Link;
 use crate::messages::{Call, Text};
@@ -72,7 +72,8 @@ async fn initialize(pool: &Arc<Pool>, cx: &Context) -> Result<Outcome, McpError>
         Era::Handshake => Ok(Outcome::raw(one_line(client.opening_result().into()))),
         Era::Envelope => {
             link.streams.follow_lists(&link);
-            let capabilities = envelope_server::capabilities(client.server_capabilities());
+            let capabilities =
+                tasks::translated(client.server_capabilities(), client.protocol_version(), version);
             let info = client
                 .server_info()
                 .cloned()

@@ -118,8 +118,9 @@ async fn work(shared: Arc<Shared>, cx: RunContext<()>) {
         tokio::select! {
             () = shared.replaced.notified() => backend::publish_all(cx.server()).await,
             () = tokio::time::sleep(REAP_INTERVAL) => {
+                // Beside the loop: a session that does not end must not delay the other servers.
                 for backend in shared.backends() {
-                    backend.pool().reap().await;
+                    tasks.spawn(async move { backend.pool().reap().await });
                 }
             }
         }
@@ -134,10 +135,17 @@ impl Shared {
     }
 
     async fn close(&self) {
-        for backend in self.backends() {
-            backend.close().await;
-        }
+        close_all(self.backends()).await;
     }
+}
+
+/// Ends the sessions of servers, of all at once: one that hangs does not delay the others.
+async fn close_all(backends: Vec<Arc<Backend>>) {
+    let mut closing = JoinSet::new();
+    for backend in backends {
+        closing.spawn(async move { backend.close().await });
+    }
+    while closing.join_next().await.is_some() {}
 }
 
 impl GatewayHandle {
@@ -156,9 +164,7 @@ impl GatewayHandle {
             earlier
         };
         self.0.replaced.notify_one();
-        for backend in ended {
-            backend.close().await;
-        }
+        close_all(ended).await;
     }
 
     /// Returns the health of each server, in the order of the configuration.

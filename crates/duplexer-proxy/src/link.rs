@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::bridge::changes::Streams;
+use crate::bridge::tasks::Finished;
 use crate::failure;
 use crate::kept::Kept;
 use crate::messages::{Connections, Messages};
@@ -59,6 +60,8 @@ pub(crate) struct Link {
     was_open: AtomicBool,
     pub(crate) kept: Kept,
     pub(crate) streams: Streams,
+    /// Answers that clients of 2025-11-25 fetch as tasks.
+    pub(crate) finished: Finished,
     watch: Mutex<JoinSet<()>>,
 }
 
@@ -115,6 +118,7 @@ impl Link {
             was_open: AtomicBool::new(false),
             kept: Kept::default(),
             streams: Streams::default(),
+            finished: Finished::default(),
             watch: Mutex::default(),
         }
     }

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::bridge::listen;
 use crate::bridge::questions::{Question, Questions};
+use crate::bridge::tasks::Followed;
 use crate::failure;
 use crate::remote::Sessions;
 
@@ -37,6 +38,8 @@ pub(crate) struct Messages {
     next: AtomicU64,
     /// Streams of changes by the id of their request to the server.
     listeners: Mutex<HashMap<RequestId, Listener>>,
+    /// Tasks of a handshake server whose client is of the envelope era.
+    followed: Arc<Followed>,
     waiting: Mutex<JoinSet<()>>,
 }
 
@@ -128,6 +131,7 @@ impl Messages {
             calls: Mutex::default(),
             next: AtomicU64::new(0),
             listeners: Mutex::default(),
+            followed: Arc::default(),
             waiting: Mutex::default(),
         }
     }
@@ -147,9 +151,14 @@ impl Messages {
         (id.clone(), ListenerEntry { messages: Arc::clone(self), id })
     }
 
-    /// Returns whether no request of a client is in flight.
+    /// Returns the tasks that clients of the envelope era follow.
+    pub(crate) fn followed(&self) -> &Arc<Followed> {
+        &self.followed
+    }
+
+    /// Returns whether no request of a client is in flight, and no task runs.
     pub(crate) fn is_idle(&self) -> bool {
-        lock(&self.calls).is_empty() && lock(&self.listeners).is_empty()
+        lock(&self.calls).is_empty() && lock(&self.listeners).is_empty() && self.followed.is_idle()
     }
 
     /// Returns the latest request that `accepts`.
@@ -214,7 +223,10 @@ impl Messages {
     }
 
     /// Returns where a request of the server can be answered.
-    fn target(&self) -> Result<Target, McpError> {
+    fn target(&self, message: &Message) -> Result<Target, McpError> {
+        if let Some(questions) = self.followed.questions_of(message) {
+            return Ok(Target::Questions(questions));
+        }
         if self.sessions == Sessions::Shared {
             let text = "this session is shared by several clients: none of them can be asked";
             return Err(McpError::new(ErrorCode::INVALID_REQUEST, text));
@@ -257,11 +269,14 @@ impl Target {
 
 impl Relay for Messages {
     fn request(&self, message: Arc<Message>) -> BoxFuture<'static, Result<Json, McpError>> {
-        let target = self.target();
+        let target = self.target(&message);
         Box::pin(async move { target?.ask(message).await })
     }
 
     fn notification(&self, message: &Message) {
+        if message.known() == Some(Method::ToolsListChanged) {
+            self.followed.tools_changed();
+        }
         match message.known() {
             Some(Method::LoggingMessage) => self.log(message),
             Some(

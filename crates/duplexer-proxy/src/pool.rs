@@ -9,6 +9,7 @@ use duplexer_core::error::McpError;
 use duplexer_server::{ClientProfile, Connection, Context};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::version::ProtocolVersion;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::link::{Caller, Link};
@@ -189,9 +190,7 @@ impl Pool {
                 .collect();
             expired.iter().filter_map(|key| links.remove(key)).map(|pooled| pooled.link).collect()
         };
-        for link in expired {
-            link.close().await;
-        }
+        close_all(expired).await;
     }
 
     /// Closes all sessions.
@@ -199,15 +198,23 @@ impl Pool {
         lock(&self.last).take();
         let mut links: Vec<_> = lock(&self.links).drain().map(|(_, pooled)| pooled.link).collect();
         links.extend(lock(&self.attached).drain().map(|(_, attached)| attached.link));
-        for link in links.iter().chain(self.shared.get()) {
-            link.close().await;
-        }
+        links.extend(self.shared.get().cloned());
+        close_all(links).await;
     }
 
     /// Returns a session that belongs to no client.
     pub(crate) fn own(&self) -> Arc<Link> {
         Arc::new(Link::new(Arc::clone(&self.reach), Caller::anonymous(None)))
     }
+}
+
+/// Ends sessions, all at once: one that hangs does not delay the others.
+async fn close_all(links: Vec<Arc<Link>>) {
+    let mut closing = JoinSet::new();
+    for link in links {
+        closing.spawn(async move { link.close().await });
+    }
+    while closing.join_next().await.is_some() {}
 }
 
 fn address(connection: &Arc<Connection>) -> usize {

@@ -11,6 +11,7 @@ use duplexer_types::lifecycle::Implementation;
 use duplexer_types::meta::key;
 use duplexer_types::methods::{self, Method, Request};
 
+use crate::bridge::tasks::Wish;
 use crate::failure;
 
 /// Members of the params that only input rounds have.
@@ -54,9 +55,14 @@ fn without_meta_keys(members: &mut JsonObject, keys: &[&str]) {
     }
 }
 
-/// Returns params of the envelope era for a handshake server: without the envelope and without input rounds.
-pub(crate) fn params_for_handshake(message: &Message) -> Result<Json, McpError> {
+/// Returns params of the envelope era for a handshake server: without the envelope and without input rounds, and with the
+/// request for a task.
+pub(crate) fn params_for_handshake(message: &Message, wish: Wish) -> Result<Json, McpError> {
     let mut members = members(message)?;
+    match wish {
+        Wish::Task => drop(members.insert(TASK, Json::object())),
+        Wish::Result => drop(members.remove(TASK)),
+    }
     members.remove(INPUT_RESPONSES);
     members.remove(REQUEST_STATE);
     without_meta_keys(&mut members, &ENVELOPE);

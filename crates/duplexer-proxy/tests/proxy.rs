@@ -11,5 +11,7 @@ mod hostile;
 mod lost;
 #[path = "proxy/support.rs"]
 mod support;
+#[path = "proxy/tasks.rs"]
+mod tasks;
 #[path = "proxy/verbatim.rs"]
 mod verbatim;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use duplexer_server::subscriptions::{
     BusMessage, Event, EventListener, Position, Since, Subscription, SubscriptionBus,
 };
 use redis::streams::StreamRangeReply;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::entry_id::EntryId;
 use crate::link::{Link, Node};
@@ -23,8 +24,6 @@ const MAX_AGE: Duration = Duration::from_secs(10 * 60);
 const EXPIRY: Duration = Duration::from_secs(60 * 60);
 /// Changes read at once.
 const PAGE: usize = 1000;
-/// After this time without a reading, changes can have been removed from the log unread.
-const GAP_AFTER: Duration = Duration::from_secs(30);
 
 /// [`SubscriptionBus`] for all nodes of a server. Returned by [`Shared::bus`](crate::Shared::bus).
 #[derive(Clone)]
@@ -122,14 +121,34 @@ impl fmt::Debug for RedisBus {
 }
 
 async fn since(link: &Link, position: Position, at_most: usize) -> Result<Since, StoreError> {
+    Ok(match look_up(link, position, at_most).await? {
+        LookUp::Changes(changes) => Since::Events(changes),
+        LookUp::Missed { last, .. } => Since::Missed(last.into()),
+    })
+}
+
+/// What the log has after a position.
+enum LookUp {
+    Changes(Vec<(Position, Event)>),
+    /// The log does not reach back.
+    Missed {
+        /// The last change in the log.
+        last: EntryId,
+        /// Time of the store, since 1970.
+        now: Duration,
+    },
+}
+
+async fn look_up(link: &Link, position: Position, at_most: usize) -> Result<LookUp, StoreError> {
     let mut call = scripts::SINCE.key(link.keys.changes());
     call.arg(EntryId::from(position).to_string()).arg(at_most.min(link.settings.change_log));
     let (outcome, mut rest) = value::outcome(link.connection.run(&call).await?)?;
     if outcome == "missed" {
-        return Ok(Since::Missed(value::next::<String>(&mut rest)?.parse::<EntryId>()?.into()));
+        let last = value::next::<String>(&mut rest)?.parse()?;
+        return Ok(LookUp::Missed { last, now: Duration::from_secs(value::next(&mut rest)?) });
     }
     let changes = read_entries(&value::next(&mut rest)?)?;
-    Ok(Since::Events(changes.into_iter().map(|(id, event)| (id.into(), event)).collect()))
+    Ok(LookUp::Changes(changes.into_iter().map(|(id, event)| (id.into(), event)).collect()))
 }
 
 /// Returns the position of the last change in the log.
@@ -142,22 +161,12 @@ pub(crate) async fn last(link: &Link) -> Result<EntryId, StoreError> {
 
 /// Reads the log, for ever, and calls the listeners of this node.
 pub(crate) async fn read(link: Arc<Link>, local: Arc<LocalListeners>) {
-    let mut last_read = Instant::now();
     loop {
         let _ = timeout(link.settings.poll, link.wakes.changes.notified()).await;
         loop {
-            let read = if last_read.elapsed() > GAP_AFTER {
-                read_after_gap(&link, &local).await
-            } else {
-                read_page(&link, &local).await
-            };
-            match read {
-                Ok(count) => {
-                    last_read = Instant::now();
-                    if count < PAGE {
-                        break;
-                    }
-                }
+            match read_page(&link, &local).await {
+                Ok(count) if count < PAGE => break,
+                Ok(_) => {}
                 Err(error) => {
                     tracing::debug!(%error, "the log of changes cannot be read");
                     break;
@@ -167,33 +176,36 @@ pub(crate) async fn read(link: Arc<Link>, local: Arc<LocalListeners>) {
     }
 }
 
+/// Reads a page. It begins with the last change that was read: if the log no longer has that one, it has been shortened
+/// beyond it, or the store has lost its data, so other changes may have gone unread.
 async fn read_page(link: &Link, local: &LocalListeners) -> Result<usize, StoreError> {
     let position = local.state().position;
     let mut command = redis::cmd("XRANGE");
-    command.arg(link.keys.changes()).arg(format!("({position}")).arg("+").arg("COUNT").arg(PAGE);
+    command.arg(link.keys.changes()).arg(position.to_string()).arg("+").arg("COUNT").arg(PAGE + 1);
     let changes = read_entries(&link.connection.query(&command).await?)?;
-    for (id, event) in &changes {
+    let unread = match changes.split_first() {
+        _ if position == EntryId::default() => &changes[..],
+        Some(((first, _), unread)) if *first == position => unread,
+        _ => return report_gap(link, local, position).await,
+    };
+    for (id, event) in unread {
+        link.counters.bus_lag.store(id.age(), Ordering::Relaxed);
         local.deliver(BusMessage::Event(event, (*id).into()), *id);
     }
-    Ok(changes.len())
+    Ok(unread.len())
 }
 
-/// Reads a page, and tells the listeners if the log does not reach back to the last one.
-async fn read_after_gap(link: &Link, local: &LocalListeners) -> Result<usize, StoreError> {
-    let position = local.state().position;
-    match since(link, position.into(), PAGE).await? {
-        Since::Events(changes) => {
-            for (id, event) in &changes {
-                local.deliver(BusMessage::Event(event, *id), (*id).into());
-            }
-            Ok(changes.len())
-        }
-        Since::Missed(position) => {
-            link.counters.changes_missed.increment();
-            local.deliver(BusMessage::Missed(position), position.into());
-            Ok(0)
-        }
+/// Tells the listeners that the log does not reach back to the last change that was read.
+async fn report_gap(link: &Link, local: &LocalListeners, position: EntryId) -> Result<usize, StoreError> {
+    let LookUp::Missed { last, now } = look_up(link, position.into(), 1).await? else { return Ok(0) };
+    if last == EntryId::default() && now.saturating_sub(position.time()) >= EXPIRY {
+        // The log has expired after this change, so there was none after it.
+        local.state().position = last;
+        return Ok(0);
     }
+    link.counters.changes_missed.increment();
+    local.deliver(BusMessage::Missed(last.into()), last);
+    Ok(0)
 }
 
 fn read_entries(page: &StreamRangeReply) -> Result<Vec<(EntryId, Event)>, StoreError> {

@@ -28,6 +28,8 @@ fn probes(keys: &Keys) -> Vec<(&'static str, &'static str, Cmd)> {
         ("LLEN", "+@list", command("LLEN", &[&format!("{key}l")])),
         ("XLEN", "+@stream", command("XLEN", &[&format!("{key}x")])),
         ("EVAL", "+@scripting", command("EVAL", &["return 1", "0"])),
+        // Scripts read the clock of the store.
+        ("TIME", "+time", command("TIME", &[])),
         ("PUBLISH", "+@pubsub &dpx1:*", command("PUBLISH", &[&keys.changes_channel(), ""])),
     ]
 }

@@ -7,16 +7,20 @@ use duplexer_core::error::StoreError;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 #[cfg(feature = "cluster")]
 use redis::cluster_async::ClusterConnection;
-use redis::{Cmd, FromRedisValue, RedisResult, ScriptInvocation};
-use tokio::time::timeout;
+use redis::{Cmd, FromRedisValue, RedisResult};
+use tokio::time::{Instant, timeout};
 
 use crate::address::{Address, Cluster};
 use crate::error::store_error;
+use crate::scripts::ScriptCall;
 use crate::sentinel::{Primary, Sentinels};
 use crate::stats::Counters;
 
 /// Longest pause between two attempts to connect.
 const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(500);
+
+/// Name of a single command in metrics. A script has the name of its file.
+const COMMAND: &str = "command";
 
 /// Runs commands, each within the response timeout.
 #[derive(Clone)]
@@ -87,28 +91,35 @@ impl Connection {
     /// Runs one command.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         match &self.servers {
-            Servers::One(manager) => self.within(command.query_async(&mut manager.clone())).await,
+            Servers::One(manager) => self.within(COMMAND, command.query_async(&mut manager.clone())).await,
             #[cfg(feature = "cluster")]
-            Servers::Cluster(cluster) => self.within(command.query_async(&mut cluster.clone())).await,
-            Servers::Primary(primary) => self.within(command.query_async(&mut primary.manager())).await,
+            Servers::Cluster(cluster) => {
+                self.within(COMMAND, command.query_async(&mut cluster.clone())).await
+            }
+            Servers::Primary(primary) => {
+                self.within(COMMAND, command.query_async(&mut primary.manager())).await
+            }
         }
     }
 
     /// Runs a script by its digest, and by its text where the store does not know it.
-    pub(crate) async fn run<T: FromRedisValue>(
-        &self,
-        script: &ScriptInvocation<'_>,
-    ) -> Result<T, StoreError> {
+    pub(crate) async fn run<T: FromRedisValue>(&self, script: &ScriptCall<'_>) -> Result<T, StoreError> {
+        let name = script.name;
         match &self.servers {
-            Servers::One(manager) => self.within(script.invoke_async(&mut manager.clone())).await,
+            Servers::One(manager) => self.within(name, script.invoke_async(&mut manager.clone())).await,
             #[cfg(feature = "cluster")]
-            Servers::Cluster(cluster) => self.within(script.invoke_async(&mut cluster.clone())).await,
-            Servers::Primary(primary) => self.within(script.invoke_async(&mut primary.manager())).await,
+            Servers::Cluster(cluster) => self.within(name, script.invoke_async(&mut cluster.clone())).await,
+            Servers::Primary(primary) => self.within(name, script.invoke_async(&mut primary.manager())).await,
         }
     }
 
-    async fn within<T>(&self, exchange: impl Future<Output = RedisResult<T>>) -> Result<T, StoreError> {
+    async fn within<T>(
+        &self,
+        operation: &'static str,
+        exchange: impl Future<Output = RedisResult<T>>,
+    ) -> Result<T, StoreError> {
         self.counters.trips.increment();
+        let start = Instant::now();
         let outcome = match timeout(self.response_timeout, exchange).await {
             Ok(answered) => answered.map_err(store_error),
             Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
@@ -116,6 +127,7 @@ impl Connection {
         if outcome.is_err() {
             self.counters.failures.increment();
         }
+        self.counters.operations.record(operation, outcome.is_ok(), start.elapsed());
         if let (Err(StoreError::Unavailable(_)), Servers::Primary(primary)) = (&outcome, &self.servers) {
             primary.refresh().await;
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use duplexer_core::error::StoreError;
 use duplexer_server::subscriptions::Position;
@@ -16,12 +17,23 @@ pub(crate) struct EntryId {
 }
 
 impl EntryId {
+    /// Returns its time, since 1970.
+    pub(crate) fn time(self) -> Duration {
+        Duration::from_millis(self.time)
+    }
+
     /// Returns the smallest id after this one.
     pub(crate) fn next(self) -> Self {
         match self.number.checked_add(1) {
             Some(number) => Self { number, ..self },
             None => Self { time: self.time.saturating_add(1), number: 0 },
         }
+    }
+
+    /// Returns the time since the store added the entry, in milliseconds, by the clock of this node.
+    pub(crate) fn age(self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(self.time)
     }
 }
 

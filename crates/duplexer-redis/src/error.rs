@@ -120,6 +120,7 @@ pub(crate) fn store_error(error: RedisError) -> StoreError {
             // The store cannot write its file, runs a long script, or has too few replicas.
             Some("MISCONF" | "BUSY" | "NOREPLICAS" | "UNKILLABLE") => StoreError::Unavailable(error.into()),
             _ if is_out_of_memory(&error) => StoreError::Full,
+            _ if is_denied_in_script(&error) => StoreError::Denied(error.into()),
             _ => StoreError::Failed(error.into()),
         },
     }
@@ -128,4 +129,10 @@ pub(crate) fn store_error(error: RedisError) -> StoreError {
 /// A script that runs out of memory reports it within another error.
 fn is_out_of_memory(error: &RedisError) -> bool {
     error.detail().is_some_and(|detail| detail.contains("OOM command not allowed"))
+}
+
+/// A script whose user lacks a right reports it within another error too; Redis 7.0 in other words than later versions.
+fn is_denied_in_script(error: &RedisError) -> bool {
+    let denied = ["ACL failure in script", "The user executing the script"];
+    error.detail().is_some_and(|detail| denied.iter().any(|text| detail.contains(text)))
 }

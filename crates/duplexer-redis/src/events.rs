@@ -82,6 +82,7 @@ impl EventStore for Events {
             call.arg(replaced(attach.takeover)).arg(millis(self.0.settings.session_expiry));
             let opened = stream.stream == StreamId::STANDALONE;
             call.arg(if opened { stream.stream.to_string() } else { String::new() });
+            call.arg(format!("{:016x}", attach.token));
             let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
             Ok(match outcome.as_str() {
                 "reader" => {
@@ -161,7 +162,7 @@ impl Events {
         &self,
         stream: &StreamKey,
         batch: &Batch<'_>,
-    ) -> Result<redis::ScriptInvocation<'static>, StoreError> {
+    ) -> Result<scripts::ScriptCall<'static>, StoreError> {
         let keys = self.0.keys.session(&stream.session);
         let settings = &self.0.settings;
         let mut call = scripts::APPEND.key(keys.stream(stream.stream));

@@ -21,6 +21,11 @@ impl Keys {
         Self { prefix: format!("dpx{LAYOUT}:{namespace}:").into() }
     }
 
+    /// Returns the namespace.
+    pub(crate) fn namespace(&self) -> &str {
+        self.prefix.split(':').nth(1).unwrap_or_default()
+    }
+
     pub(crate) fn session(&self, id: &str) -> SessionKeys {
         SessionKeys { base: format!("{}{{{}}}:", self.prefix, SessionDigest::of(id)) }
     }
@@ -60,6 +65,10 @@ impl Keys {
     #[cfg(feature = "auth")]
     pub(crate) fn record(&self, kind: &str, id: &str) -> String {
         format!("{}{{o:{kind}:{id}}}", self.prefix)
+    }
+
+    pub(crate) fn rate_limit(&self, digest: &str) -> String {
+        self.tagged(format_args!("r:{digest}"), "g")
     }
 
     /// Key that the check at start writes.

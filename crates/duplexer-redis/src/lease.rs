@@ -41,9 +41,13 @@ impl Lease {
         self.run.subscribe()
     }
 
+    /// Returns the time since it was last renewed.
+    pub(crate) fn age(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_millis(self.renewed.load(Ordering::Relaxed)))
+    }
+
     pub(crate) fn health(&self) -> Health {
-        let age =
-            self.start.elapsed().saturating_sub(Duration::from_millis(self.renewed.load(Ordering::Relaxed)));
+        let age = self.age();
         if age >= self.length {
             Health::Disconnected
         } else if age > self.length * 3 / 4 {

@@ -16,7 +16,9 @@ mod events;
 mod keys;
 mod lease;
 mod link;
+mod metrics;
 mod nodes;
+mod rate_limiter;
 #[cfg(feature = "auth")]
 mod records;
 mod scripts;
@@ -34,6 +36,8 @@ mod wakes;
 pub use bus::RedisBus;
 pub use connect::Connect;
 pub use error::ConnectError;
+pub use metrics::METRICS;
+pub use rate_limiter::RedisRateLimiter;
 #[cfg(feature = "auth")]
 pub use records::RedisRecords;
 pub use shared::Shared;

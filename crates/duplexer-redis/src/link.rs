@@ -86,6 +86,7 @@ impl Link {
                 Err(StoreError::Unavailable(_)) if start.elapsed() + pause < self.settings.patience => {}
                 outcome => return outcome,
             }
+            self.counters.retries.increment();
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

@@ -1,5 +1,6 @@
 //! Messages between nodes: an inbox per run, which the run reads when it is woken, and at intervals.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -132,6 +133,7 @@ impl Reader {
             let stored: Vec<u8> = entry.get("m").unwrap_or_default();
             bytes += stored.len();
             self.last = entry.id.parse()?;
+            link.counters.inbox_lag.store(self.last.age(), Ordering::Relaxed);
             deliver(link, listener, run, stored);
         }
         if !page.ids.is_empty() {

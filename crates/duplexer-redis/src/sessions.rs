@@ -156,7 +156,7 @@ impl Sessions {
         &self,
         keys: &SessionKeys,
         admission: &Admission<'_>,
-    ) -> Result<redis::ScriptInvocation<'static>, StoreError> {
+    ) -> Result<scripts::ScriptCall<'static>, StoreError> {
         let stream = admission.request.and_then(|request| request.stream);
         let mut call = scripts::ADMIT.key(keys.record());
         call.key(keys.in_flight())

@@ -19,6 +19,7 @@ use crate::keys::Keys;
 use crate::lease::{self, Lease};
 use crate::link::{Link, Node};
 use crate::nodes::{self, Inbox, RedisNodes};
+use crate::rate_limiter::RedisRateLimiter;
 use crate::seal::Seal;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stats};
@@ -98,6 +99,13 @@ impl Shared {
         RedisTasks::new(Arc::clone(&self.node))
     }
 
+    /// Returns the limiter that all nodes share, for
+    /// [`RateLimit::limiter`](duplexer_server::middleware::RateLimit::limiter). `nodes` is how many nodes there usually are: one
+    /// that cannot reach the store counts alone, with that share of the limit.
+    pub fn rate_limiter(&self, nodes: u32) -> RedisRateLimiter {
+        RedisRateLimiter::new(Arc::clone(&self.node), nodes)
+    }
+
     /// Returns the store for the records of an authorization server.
     #[cfg(feature = "auth")]
     pub fn records(&self) -> crate::RedisRecords {
@@ -115,6 +123,10 @@ impl Shared {
     /// Returns the current run of this node.
     pub fn run(&self) -> RunId {
         self.node.lease.run()
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.node
     }
 
     /// Returns the counters of this node.

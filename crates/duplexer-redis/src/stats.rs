@@ -1,6 +1,11 @@
 //! Counters of the traffic with the store.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use duplexer_core::metrics::{Distribution, Histogram};
 
 /// Counters since the start of the process. They never contain the id of a session or of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +35,10 @@ pub struct Stats {
     pub changes_published: u64,
     /// Times that the log of changes did not reach back to the last one read.
     pub changes_missed: u64,
+    /// Decisions of a shared rate limit that this node made alone, because the store did not answer.
+    pub rate_limits_alone: u64,
+    /// Operations that were repeated because the store was unavailable.
+    pub retries: u64,
     /// Runs of this node, one more for each lease that was lost.
     pub runs: u64,
 }
@@ -38,7 +47,13 @@ macro_rules! counters {
     ($($name:ident),* $(,)?) => {
         /// The counters of one [`Shared`](crate::Shared).
         #[derive(Debug, Default)]
-        pub(crate) struct Counters { $(pub(crate) $name: Counter,)* }
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)*
+            pub(crate) operations: Operations,
+            /// Age of the last message and of the last change when they were read, in milliseconds.
+            pub(crate) inbox_lag: AtomicU64,
+            pub(crate) bus_lag: AtomicU64,
+        }
 
         impl Counters {
             pub(crate) fn read(&self) -> Stats {
@@ -61,6 +76,8 @@ counters!(
     messages_received,
     changes_published,
     changes_missed,
+    rate_limits_alone,
+    retries,
     runs,
 );
 
@@ -79,5 +96,31 @@ impl Counter {
 
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Durations of the operations of the store, by name and outcome. The names are those of scripts, so there are few.
+#[derive(Debug, Default)]
+pub(crate) struct Operations(RwLock<BTreeMap<&'static str, Arc<[Histogram; 2]>>>);
+
+impl Operations {
+    pub(crate) fn record(&self, name: &'static str, succeeded: bool, elapsed: Duration) {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).map(Arc::clone);
+        let durations = known.unwrap_or_else(|| {
+            Arc::clone(self.0.write().unwrap_or_else(PoisonError::into_inner).entry(name).or_default())
+        });
+        let [failed, done] = &*durations;
+        if succeeded { done.record(elapsed) } else { failed.record(elapsed) }
+    }
+
+    /// Returns name, outcome and durations of all operations so far.
+    pub(crate) fn read(&self) -> Vec<(&'static str, &'static str, Distribution)> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let each = all.iter().flat_map(|(name, durations)| {
+            let [failed, done] = &**durations;
+            [(*name, "ok", done), (*name, "failed", failed)]
+        });
+        let used = each.filter(|(_, _, durations)| !durations.is_empty());
+        used.map(|(name, outcome, durations)| (name, outcome, durations.read())).collect()
     }
 }

@@ -10,11 +10,10 @@ use duplexer_http::SessionDigest;
 use duplexer_server::tasks::{
     Taker, TaskCreation, TaskId, TaskLimits, TaskOwner, TaskRecord, TaskReplacement, TaskStore, UnixMillis,
 };
-use redis::{Script, ScriptInvocation};
 
 use crate::keys::LAYOUT;
 use crate::link::Node;
-use crate::scripts;
+use crate::scripts::{self, NamedScript, ScriptCall};
 use crate::value::{self, later_layout, millis, unreadable};
 
 /// What is sealed.
@@ -236,7 +235,7 @@ impl RedisTasks {
         }
     }
 
-    fn call(&self, script: &'static Script) -> ScriptInvocation<'static> {
+    fn call(&self, script: &'static NamedScript) -> ScriptCall<'static> {
         let mut call = script.prepare_invoke();
         for key in self.node.keys.tasks() {
             call.key(key);
@@ -247,10 +246,10 @@ impl RedisTasks {
     /// Returns the call of a script that stores a record.
     fn writing(
         &self,
-        script: &'static Script,
+        script: &'static NamedScript,
         record: &TaskRecord,
         now: UnixMillis,
-    ) -> Result<ScriptInvocation<'static>, StoreError> {
+    ) -> Result<ScriptCall<'static>, StoreError> {
         let text = value::json(record)?;
         let task = name(&record.id);
         let time = match (record.times.ended, record.times.forgotten()) {

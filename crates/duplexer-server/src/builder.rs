@@ -24,6 +24,7 @@ use crate::features::request_state::RequestState;
 use crate::features::{subscriptions, tasks};
 use crate::kernel::handler::Entry;
 use crate::kernel::lifecycle;
+use crate::kernel::observer::Observer;
 use crate::middleware::Middleware;
 use crate::registry::{
     Advertised, Handlers, Identity, Lifespan, NotificationOptions, Registry, Server, ToolHeaders,
@@ -76,6 +77,7 @@ struct Deferred {
     shares_states: bool,
     catalog: Option<CatalogDraft>,
     faults: Vec<BuildError>,
+    observers: Vec<Arc<dyn Observer>>,
     /// Set while registered handlers must not be replaced.
     forbid_replace: bool,
     /// Whether clients can set the level of log messages.
@@ -112,6 +114,12 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Adds middleware around every message. The first added is outermost.
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
         self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Adds an observer of every message. Those of a merged server observe the messages of the whole.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.deferred.observers.push(Arc::new(observer));
         self
     }
 
@@ -180,6 +188,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             identity: Identity { info: self.info, stamp, instructions: self.instructions },
             handlers: self.handlers,
             middleware: self.middleware,
+            observers: self.deferred.observers.into(),
             lifespans: self.lifespans,
             hints,
             advertised: self.deferred.advertised,

@@ -6,6 +6,7 @@ pub mod driver;
 pub(crate) mod envelope;
 pub(crate) mod handler;
 pub(crate) mod lifecycle;
+pub(crate) mod observer;
 pub(crate) mod outcome;
 pub(crate) mod principal;
 pub(crate) mod runner;

@@ -1,7 +1,14 @@
 //! Middleware: code around every message, requests and notifications alike. It can observe, rewrite, answer by itself,
 //! or veto. The first registered is outermost. It also sees the handshake, unknown methods, and params that do not fit.
 
-mod builtin;
+mod access_log;
+mod audit_log;
+mod call;
+mod concurrency_limit;
+mod rate_limit;
+mod redaction;
+mod response_limit;
+mod timeout;
 
 use std::sync::Arc;
 
@@ -11,9 +18,18 @@ use crate::kernel::runner;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
+pub use crate::kernel::observer::{Ending, Observed, Observer};
 pub use crate::kernel::outcome::Outcome;
-pub use builtin::{ConcurrencyLimit, Logging, Timeout};
+pub use access_log::AccessLog;
+pub use audit_log::{AuditLog, AuditLogBuilder};
+pub use concurrency_limit::ConcurrencyLimit;
 pub use duplexer_core::dispatch::Message;
+pub use rate_limit::{
+    Deciding, Decision, LocalRateLimiter, Quota, RateCaller, RateKey, RateLimit, RateLimiter,
+};
+pub use redaction::{Redaction, RedactionBuilder, RedactionError};
+pub use response_limit::ResponseLimit;
+pub use timeout::Timeout;
 
 /// Code around every message. Implemented for every `async fn(Context, Message, Next) -> Result<Outcome, McpError>`.
 ///
@@ -82,6 +98,10 @@ impl Next {
         cx: Context<StateMap>,
         message: Message,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        // Most middleware changes nothing. The context already holds such a message.
+        if message.is_same(cx.message()) {
+            return self.enter(cx).boxed();
+        }
         self.enter(cx.with_message(Arc::new(message))).boxed()
     }
 
@@ -97,3 +117,6 @@ impl Next {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

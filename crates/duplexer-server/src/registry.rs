@@ -20,6 +20,7 @@ use duplexer_types::wire::Freshness;
 use crate::features::subscriptions::Plan;
 use crate::features::tasks;
 use crate::kernel::handler::Entry;
+use crate::kernel::observer::Observers;
 use crate::middleware::Middleware;
 use duplexer_core::dispatch::BoxFuture;
 
@@ -47,6 +48,7 @@ pub(crate) struct Registry {
     pub(crate) identity: Identity,
     pub(crate) handlers: Handlers,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) observers: Observers,
     pub(crate) lifespans: Vec<Lifespan>,
     /// Default freshness by method; `None` where results cannot be cached.
     pub(crate) hints: Vec<Option<Freshness>>,

@@ -36,6 +36,8 @@ impl ErrorCode {
     pub const REQUEST_TIMEOUT: Self = Self(-32001);
     /// The resource does not exist (handshake era; later revisions use [`Self::INVALID_PARAMS`]).
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
+    /// A limit of the server is reached, such as a rate limit. The code is ours: the protocol has none.
+    pub const LIMIT_EXCEEDED: Self = Self(-32005);
     /// A header is missing, malformed, or does not match the body (envelope era).
     pub const HEADER_MISMATCH: Self = Self(-32020);
     /// The client did not declare a capability that the request requires (envelope era).

@@ -14,7 +14,7 @@ mod tests;
 
 pub use duplexer_client::*;
 
-pub use config::{ConfigError, McpConfig, ServerEntry};
+pub use config::{ConfigError, McpConfig, ServerAddress, ServerEntry};
 pub use group::{ClientGroup, ClientGroupBuilder, GroupChanges, GroupError, Listing};
 pub use in_process::{InProcess, ServeInProcess};
 pub use open::{OpenClient, OpenError, OpenWith, Target};

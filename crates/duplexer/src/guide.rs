@@ -47,6 +47,12 @@ pub mod scaling_out {}
 #[doc = include_str!("../guide/authorization.md")]
 pub mod authorization {}
 
+#[doc = include_str!("../guide/observability.md")]
+pub mod observability {}
+
+#[doc = include_str!("../guide/deploying.md")]
+pub mod deploying {}
+
 #[doc = include_str!("../guide/client.md")]
 pub mod client {}
 

@@ -50,7 +50,8 @@
 //! | `skills` | both | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
 //! | `proxy` | both | `proxy` | remote servers as local ones, a bridge between the eras, gateways to many servers |
 //! | `inspector` | clients | `inspector` | a page that shows a server and every message of its sessions |
-//! | `otel` | both | `otel` | OpenTelemetry spans, with trace context in `_meta` |
+//! | `otel` | both | `otel` | OpenTelemetry spans, with trace context in `_meta`, and metrics |
+//! | `prometheus` | servers | `otel` | metrics on a port of their own, as the text of Prometheus |
 //! | `log` | both | | `log_to_stderr`, a subscriber in one line |
 //!
 //! # Guarantees
@@ -81,7 +82,7 @@ pub use crate::log::log_to_stderr;
 #[doc(inline)]
 pub use duplexer_auth as auth;
 #[doc(inline)]
-pub use duplexer_core::{dispatch, error, run, shutdown_signal, transport};
+pub use duplexer_core::{dispatch, error, metrics, run, shutdown_signal, transport};
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 #[doc(inline)]
@@ -162,3 +163,8 @@ pub mod prelude {
 
 #[doc(hidden)]
 pub use duplexer_server::__private;
+
+/// The snippets of the readme, as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 //! In-process tests of a server: a client in the same process, through the real kernel.
 //!
-//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames. `store_laws`
-//! checks stores that several nodes share.
+//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames. A [`Transcript`]
+//! replays what was recorded elsewhere. `store_laws` checks stores that several nodes share.
 
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
@@ -22,7 +22,7 @@ use crate::server::driver::{StreamServer, serve_dispatcher};
 use crate::server::{RunningServer, Server, StartError};
 use crate::transport::memory;
 
-pub use transcript::Transcript;
+pub use transcript::{Sender, Transcript, TranscriptError, TranscriptMessage, TranscriptWriter};
 
 /// Maximum time for a server to end after its client has disconnected.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);

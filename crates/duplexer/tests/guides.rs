@@ -52,6 +52,7 @@ fn the_json_of_every_host_is_json_of_the_shape_that_the_host_reads() {
         let (servers, url) = match host {
             "VS Code" => ("servers", "url"),
             "Gemini CLI" => ("mcpServers", "httpUrl"),
+            "Zed" => ("context_servers", "url"),
             _ => ("mcpServers", "url"),
         };
         assert_eq!(config[servers]["calculator"]["command"], PROGRAM, "{host}");
@@ -62,7 +63,19 @@ fn the_json_of_every_host_is_json_of_the_shape_that_the_host_reads() {
         }
         hosts.push(host);
     }
-    assert_eq!(hosts, ["Claude Desktop", "Claude Code", "Cursor", "VS Code", "Gemini CLI"]);
+    assert_eq!(hosts, ["Claude Desktop", "Claude Code", "Cursor", "VS Code", "Gemini CLI", "Zed"]);
+}
+
+#[test]
+fn the_yaml_of_goose_is_yaml_of_the_shape_that_it_reads() {
+    let page = guide("hosts.md");
+    let [("Goose", text)] = blocks(&page, "yaml")[..] else { panic!("not one block, or not of Goose") };
+    let config = YamlLoader::load_from_str(text).unwrap();
+    let servers = &config[0]["extensions"];
+    assert_eq!(servers["calculator"]["cmd"].as_str(), Some(PROGRAM));
+    assert_eq!(servers["calculator"]["type"].as_str(), Some("stdio"));
+    assert_eq!(servers["shared-calculator"]["uri"].as_str(), Some(URL));
+    assert_eq!(servers["shared-calculator"]["type"].as_str(), Some("streamable_http"));
 }
 
 #[test]

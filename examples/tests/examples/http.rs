@@ -154,3 +154,66 @@ async fn dynamic_tools_depend_on_the_caller_and_change() {
     admin.close().await.unwrap();
     assert!(site.terminate());
 }
+
+/// A certificate for `localhost` in files, which are removed with it.
+struct Certificate(std::path::PathBuf);
+
+impl Certificate {
+    fn new() -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let folder = std::env::temp_dir().join(format!("duplexer-example-tls-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        (Self(folder), made.cert.pem())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Certificate {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn the_tls_example_serves_https() {
+    let (certificate, pem) = Certificate::new();
+    let program = env!("CARGO_BIN_EXE_tls");
+    let paths = [certificate.path("cert.pem"), certificate.path("key.pem")];
+    let site = Site::with(program, |address| [&paths[..], &[address.to_owned()]].concat());
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
+    let http = reqwest::Client::builder().tls_certs_only([root]).build().unwrap();
+    let url = format!("https://localhost:{}/livez", site.address.rsplit(':').next().unwrap());
+    let reply = http.get(url).send().await.unwrap();
+    assert_eq!(reply.status(), StatusCode::OK);
+    assert!(site.terminate());
+}
+
+/// The socket of this test becomes that of the server, as systemd passes it on.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_socket_of_another_process_is_served() {
+    use std::os::fd::{AsRawFd as _, OwnedFd};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let socket = OwnedFd::from(listener);
+    // A shell moves the socket to the third descriptor and names itself, as the protocol of systemd requires.
+    let script = format!(
+        "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec {}",
+        env!("CARGO_BIN_EXE_socket-activation")
+    );
+    assert!(socket.as_raw_fd() > 2);
+    let mut process = std::process::Command::new("sh").args(["-c", &script]).stdin(socket).spawn().unwrap();
+    let client = duplexer::client::Client::open(&format!("http://{address}/mcp")).await.unwrap();
+    let sum = client.call_tool("add", json!({"a": 2, "b": 3})).text().await.unwrap();
+    assert_eq!(sum, "5");
+    let id = process.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(process.wait().unwrap().success());
+}

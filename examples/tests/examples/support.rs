@@ -44,9 +44,16 @@ pub(crate) struct Site {
 impl Site {
     /// Starts a program with its address as the first argument, and waits until it listens.
     pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
+        Self::with(program, |address| {
+            let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+            [address.to_owned()].into_iter().chain(arguments).collect()
+        })
+    }
+
+    /// Starts a program with the arguments that `arguments` returns for its address.
+    pub(crate) fn with(program: &str, arguments: impl FnOnce(&str) -> Vec<String>) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let process =
-            Command::new(program).arg(&address).args(arguments).stdin(Stdio::null()).spawn().unwrap();
+        let process = Command::new(program).args(arguments(&address)).stdin(Stdio::null()).spawn().unwrap();
         let mut site = Self { process, address };
         let deadline = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(&site.address).is_err() {

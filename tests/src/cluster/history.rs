@@ -7,6 +7,8 @@ use tokio::time::Instant;
 
 /// Time after which the requests of a node that cannot reach the store are given up, with some tolerance.
 const LEASE: Duration = Duration::from_secs(14);
+/// Time after which a node notices that its lease is lost, with some tolerance.
+const RENEWAL: Duration = Duration::from_secs(4);
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,8 +138,14 @@ impl History {
         self.hits().iter().any(|hit| hit.fault == Fault::Empty)
     }
 
-    /// Returns whether the store has lost its data after a time.
+    /// Returns whether the store has lost the sessions after a time.
     pub fn was_emptied(&self, after: Instant) -> bool {
         self.hits().iter().any(|hit| hit.fault == Fault::Empty && hit.lasted(after, Duration::from_secs(1)))
+    }
+
+    /// Returns whether all nodes have lost their leases after a time. Until a node notices, it admits requests under the name
+    /// that it has lost.
+    pub fn have_lost_leases(&self, after: Instant) -> bool {
+        self.hits().iter().any(|hit| hit.fault == Fault::Empty && hit.lasted(after, RENEWAL))
     }
 }

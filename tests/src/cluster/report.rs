@@ -130,7 +130,7 @@ impl Failure {
                 let lost = history.was_killed(node, from) || history.was_separated(node, from);
                 // The leases of all nodes were lost with the data of the store.
                 let text = format!("node_lost for a request of node {node:?}");
-                (lost || history.was_emptied(from), Explained::NodeLost, text)
+                (lost || history.have_lost_leases(from), Explained::NodeLost, text)
             }
             Self::Broken { node, from } => {
                 let text = format!("the connection to node {node:?} broke");

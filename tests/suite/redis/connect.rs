@@ -4,12 +4,14 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use duplexer::testing::store_laws::LAWS;
 use duplexer_core::error::{Chain, StoreError};
 use duplexer_http::{Health, HttpConfigError, SessionRecord, StreamableHttp};
 use duplexer_redis::{Connect, Shared};
 use duplexer_server::request_state::RequestState;
 use duplexer_server::{ConnectionSnapshot, Server};
 
+use super::laws::{EXPIRY, OnStore};
 use super::proxy::{Fault, Proxy};
 use super::store::{Store, free_port};
 
@@ -61,26 +63,13 @@ async fn wrong_credentials_and_missing_rights_are_named() {
         let () = command.query_async(&mut commands).await.unwrap();
     };
     let url = |password: &str| format!("redis://app:{password}@127.0.0.1:{}", store.port);
-    // SCL-89: these rules are enough.
-    let enough = [
-        "~dpx1:*",
-        "&dpx1:*",
-        "+@connection",
-        "+@read",
-        "+@write",
-        "+@stream",
-        "+@hash",
-        "+@string",
-        "+@list",
-        "+@sortedset",
-        "+@scripting",
-        "+@pubsub",
-        "+info",
-        "-@dangerous",
-        "+info",
-    ];
+    let enough = documented_rules();
     acl(&enough).await;
-    Shared::connect(url("hunter2")).await.unwrap();
+    // SCL-89: the documented rules are enough for everything that a node does.
+    let stores = OnStore::new(url("hunter2"), Duration::from_secs(60));
+    for law in LAWS.iter().filter(|law| !EXPIRY.contains(&law.name())) {
+        law.check(&stores).await.unwrap();
+    }
     let text = refused(url("wrong")).await;
     let expected = format!(
         "the store at 127.0.0.1:{} rejects the user name or the password: set them in the URL, or the password with \
@@ -88,10 +77,19 @@ async fn wrong_credentials_and_missing_rights_are_named() {
         store.port
     );
     assert_eq!(text, expected);
-    let without: Vec<&str> = enough.iter().copied().filter(|rule| *rule != "+@scripting").collect();
-    acl(&without).await;
-    let text = refused(url("hunter2")).await;
-    assert_eq!(text, "the store denies `EVAL`: add `+@scripting` to the ACL of the user");
+    for (rule, command) in [("+@scripting", "EVAL"), ("+time", "TIME"), ("+info", "INFO")] {
+        let without: Vec<&str> = enough.iter().copied().filter(|given| *given != rule).collect();
+        acl(&without).await;
+        let text = refused(url("hunter2")).await;
+        assert_eq!(text, format!("the store denies `{command}`: add `{rule}` to the ACL of the user"));
+    }
+}
+
+/// Returns the rules that the guide gives to the user of the nodes.
+fn documented_rules() -> Vec<&'static str> {
+    let guide = include_str!("../../../crates/duplexer/guide/scaling_out.md");
+    let line = guide.lines().find_map(|line| line.strip_prefix("ACL SETUSER app on >PASSWORD "));
+    line.expect("a line with the rules").split(' ').collect()
 }
 
 /// SCL-80: the password is in the URL, in a file or in the environment.

@@ -122,3 +122,73 @@ async fn changes_are_heard_at_every_node() {
     assert_eq!(two.since(Position(77), 10).await.unwrap(), Since::Missed(positions[2]));
     assert_eq!(two.latest(), positions[2]);
 }
+
+/// SCL-10, SCL-65: a log that was lost with the data of the store is a gap, which every listener hears of. Later changes are
+/// heard as before.
+#[tokio::test]
+async fn a_lost_log_is_a_gap() {
+    let Some(store) = Store::start("a lost log").await else { return };
+    let node = store.node().await;
+    let bus = node.bus();
+    let (listener, mut received) = heard();
+    let _subscription = bus.subscribe(listener);
+    let position = bus.publish(Event::ToolsChanged).await.unwrap();
+    assert_eq!(received.recv().await.unwrap(), Ok((Event::ToolsChanged, position)));
+    let () = redis::cmd("DEL").arg(LOG).query_async(&mut store.commands().await).await.unwrap();
+    assert_eq!(received.recv().await.unwrap(), Err(Position(0)));
+    let position = bus.publish(Event::PromptsChanged).await.unwrap();
+    assert_eq!(received.recv().await.unwrap(), Ok((Event::PromptsChanged, position)));
+    assert_eq!(node.stats().changes_missed, 1);
+}
+
+/// SCL-10: a log that has ended because of its age has lost nothing.
+#[tokio::test]
+async fn an_expired_log_is_no_gap() {
+    let Some(store) = Store::start("an expired log").await else { return };
+    let mut commands = store.commands().await;
+    write_old(&mut commands, Duration::from_secs(2 * 3600), 1).await;
+    let node = store.node().await;
+    let bus = node.bus();
+    let (listener, mut received) = heard();
+    let _subscription = bus.subscribe(listener);
+    let () = redis::cmd("DEL").arg(LOG).query_async(&mut commands).await.unwrap();
+    while bus.latest() != Position(0) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let position = bus.publish(Event::ToolsChanged).await.unwrap();
+    assert_eq!(received.recv().await.unwrap(), Ok((Event::ToolsChanged, position)));
+    assert_eq!(node.stats().changes_missed, 0);
+}
+
+/// SCL-10: old changes leave the log, but not before a node that has read the last one has heard of the next.
+#[tokio::test]
+async fn the_age_of_the_log_is_no_gap() {
+    let Some(store) = Store::start("an old log").await else { return };
+    let mut commands = store.commands().await;
+    write_old(&mut commands, Duration::from_secs(20 * 60), 1000).await;
+    let node = store.node().await;
+    let bus = node.bus();
+    let (listener, mut received) = heard();
+    let _subscription = bus.subscribe(listener);
+    for event in [Event::ToolsChanged, Event::PromptsChanged] {
+        let position = bus.publish(event.clone()).await.unwrap();
+        assert_eq!(received.recv().await.unwrap(), Ok((event, position)));
+    }
+    let left: usize = redis::cmd("XLEN").arg(LOG).query_async(&mut commands).await.unwrap();
+    assert!(left < 500, "{left}");
+    assert_eq!(node.stats().changes_missed, 0);
+}
+
+const LOG: &str = "dpx1:test:{bus}:l";
+
+/// Writes changes that were published a while ago.
+async fn write_old(commands: &mut redis::aio::MultiplexedConnection, age: Duration, count: u64) {
+    let (seconds, _): (u64, u64) = redis::cmd("TIME").query_async(commands).await.unwrap();
+    let time = (seconds - age.as_secs()) * 1000;
+    let event = serde_json::to_string(&Event::ToolsChanged).unwrap();
+    for number in 0..count {
+        let mut command = redis::cmd("XADD");
+        command.arg(LOG).arg(format!("{time}-{}", number + 1)).arg("e").arg(&event);
+        let _: String = command.query_async(commands).await.unwrap();
+    }
+}

@@ -9,6 +9,7 @@ mod examples;
 mod layout;
 mod literals;
 mod naming;
+mod packages;
 mod phrases;
 
 use super::Finding;
@@ -113,6 +114,11 @@ pub(super) const RULES: &[Rule] = &[
         name: "dependency-versions",
         remedy: "use one version of a crate, or list the older one under `skip` in deny.toml with the reason",
         check: dependencies::duplicates,
+    },
+    Rule {
+        name: "package",
+        remedy: "a published crate has a readme, links to both licence texts, and settings for docs.rs, as its neighbours do",
+        check: packages::packages,
     },
 ];
 

@@ -130,7 +130,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, String)>) -> st
         let kind = entry.file_type()?;
         if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
             collect(&entry.path(), &path, files)?;
-        } else if kind.is_file()
+        } else if entry.path().is_file()
             && let Ok(text) = String::from_utf8(fs::read(entry.path())?)
         {
             files.push((path, text));

@@ -55,7 +55,7 @@ pub(crate) struct GatewayArguments {
 }
 
 /// Reads an address, or only a port.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }

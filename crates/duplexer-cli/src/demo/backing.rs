@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use duplexer::otel::Metrics;
 use duplexer::server::request_state::RequestState;
 use duplexer::server::subscriptions::{MemoryBus, SubscriptionBus};
 use duplexer::tasks::Tasks;
@@ -18,11 +19,33 @@ pub(super) struct Backing {
     pub(super) request_state: Option<RequestState>,
     /// `None`: this process is the only node.
     pub(super) stores: Option<SharedStores>,
+    #[cfg(feature = "redis")]
+    shared: Option<duplexer::redis::Shared>,
 }
 
 impl Backing {
     pub(super) fn in_memory() -> Self {
-        Self { bus: Arc::new(MemoryBus::new()), tasks: Tasks::new(), request_state: None, stores: None }
+        Self {
+            bus: Arc::new(MemoryBus::new()),
+            tasks: Tasks::new(),
+            request_state: None,
+            stores: None,
+            #[cfg(feature = "redis")]
+            shared: None,
+        }
+    }
+
+    /// Adds the counters of the store, if there is one.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(clippy::unused_self, reason = "a store needs the feature `redis`")
+    )]
+    pub(super) fn add_metrics(&self, metrics: &Metrics) {
+        #[cfg(feature = "redis")]
+        if let Some(shared) = &self.shared {
+            metrics.add_source(shared.clone());
+        }
+        let _ = metrics;
     }
 
     /// Connects to the store that the arguments name, if they do.
@@ -54,6 +77,7 @@ impl Backing {
             tasks: Tasks::on(connected.tasks()),
             request_state,
             stores: Some(connected.stores()),
+            shared: Some(connected),
         })
     }
 }

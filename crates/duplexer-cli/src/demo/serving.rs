@@ -7,12 +7,14 @@ use std::time::Duration;
 use duplexer::Server;
 use duplexer::auth::{Auth, dev};
 use duplexer::inspector::Inspector;
+use duplexer::otel::Metrics;
 use duplexer::prelude::run_stdio;
 use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer_http::StreamableHttp;
 
 use super::Log;
 use super::backing::Backing;
+use super::metrics::beside;
 use super::welcome::{USER, welcome};
 use crate::arguments::{AuthChoice, DemoArguments};
 use crate::failure::{Exit, Failure, chain};
@@ -26,8 +28,10 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Serves the demo until a shutdown signal.
 pub(crate) fn serve(arguments: &DemoArguments) -> Result<(), Failure> {
     let log = if arguments.verbose { Log::Requests } else { Log::Nothing };
+    let metrics = arguments.metrics.map(|_| Metrics::new());
     let server = |backing: &Backing| {
-        super::server(log, backing).map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))
+        super::server(log, backing, metrics.as_ref())
+            .map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))
     };
     if arguments.stdio {
         return on_stdio(&server(&Backing::in_memory())?);
@@ -37,7 +41,16 @@ pub(crate) fn serve(arguments: &DemoArguments) -> Result<(), Failure> {
     runtime.block_on(async {
         let backing = Backing::open(arguments).await?;
         let address = SocketAddr::new(arguments.host, arguments.port);
-        on_http(service(server(&backing)?, address.ip(), backing.stores)?, address, arguments).await
+        let server = server(&backing)?;
+        if let Some(metrics) = &metrics {
+            backing.add_metrics(metrics);
+        }
+        let service = service(server, address.ip(), backing.stores)?;
+        let serving = on_http(service.clone(), address, arguments);
+        match arguments.metrics.zip(metrics) {
+            None => serving.await,
+            Some((address, metrics)) => beside(address, metrics, service, serving).await,
+        }
     })
 }
 

@@ -36,7 +36,7 @@ pub(super) fn hint(kind: Kind, name: &str, names: &[String]) -> String {
 }
 
 /// Returns the most similar name, if one is similar enough.
-pub(super) fn closest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
+pub(crate) fn closest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
     let similarity = |known: &str| strsim::jaro_winkler(&known.to_lowercase(), &name.to_lowercase());
     names
         .iter()

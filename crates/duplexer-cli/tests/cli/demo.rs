@@ -30,6 +30,21 @@ fn what_the_welcome_suggests_works() {
     assert!(line("npx ").contains(&format!("--cli {} --transport http --method tools/list", demo.url)));
 }
 
+#[test]
+fn a_demo_with_metrics_counts_its_calls() {
+    let demo = Demo::with(&["--metrics", "127.0.0.1:0"]);
+    let line = demo.welcome.iter().find(|line| line.starts_with("Metrics at http://")).unwrap();
+    let address = line.trim_start_matches("Metrics at http://").trim_end_matches("/metrics");
+    run(&["call", &demo.url, "add", "a:=2", "b:=3"]).ok();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let calls = r#"mcp_server_operation_duration_seconds_count{mcp_method_name="tools/call",gen_ai_tool_name="add"} 1"#;
+    assert!(text.contains(calls) && text.contains("\nduplexer_http_ready 1\n"), "{text}");
+    assert_eq!(demo.running.interrupt(), Some(0));
+}
+
 /// With `--auth dev` every request requires a token, and the welcome names the authorization server.
 #[test]
 fn a_protected_demo_says_where_tokens_come_from() {

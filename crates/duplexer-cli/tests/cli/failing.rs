@@ -27,7 +27,7 @@ fn a_tool_that_fails_is_1_and_its_words_are_the_result() {
 #[test]
 fn wrong_usage_is_2() {
     let check = |words: &[&str], line: &str| run(words).failed(2, line);
-    check(&["list"], "give its URL, or `-- COMMAND`");
+    check(&["list"], "give its URL, its name in mcp.json, or `-- COMMAND`");
     check(&["list", "localhost:8000/mcp"], "write http://localhost:8000/mcp");
     check(&["list", "ftp://a/mcp"], "begins with http://");
     check(&["call", "http://a/mcp"], "which tool?");

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use crate::support::{Demo, data_folder, run, spawn};
+use crate::support::{Demo, PROGRAM, data_folder, run, spawn};
 
 /// Sends a request and returns head and body of the answer.
 fn http(url: &str, method: &str, headers: &str, body: &str) -> (String, String) {
@@ -87,4 +87,39 @@ fn a_login_is_used_until_the_logout() {
     assert_eq!(run(&["logout", &demo.url]).ok(), "not logged in\n");
     assert_eq!(run(&["ping", &demo.url]).code, Some(4));
     assert_eq!(run(&["ping", &demo.url, "--token", "wrong"]).code, Some(4));
+}
+
+/// Reads standard error until a login prints its page, and logs in there.
+fn consent_when_asked(running: &mut Child) {
+    for line in BufReader::new(running.stderr.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if let Some((_, page)) = line.split_once("Log in at: ") {
+            return consent(page.trim());
+        }
+    }
+    panic!("no login was necessary");
+}
+
+/// A host that only starts programs reaches a protected server through `duplexer proxy`, which logs in with the first request
+/// and uses the stored login afterwards.
+#[test]
+fn a_proxy_logs_in_for_its_client() {
+    let demo = Demo::with(&["--auth", "dev"]);
+    let folder = format!("XDG_DATA_HOME={}", data_folder().display());
+    for era in ["envelope", "handshake"] {
+        let call = ["call", "--era", era, "--env", &folder, "add", "a:=2", "b:=3", "--"];
+        let proxy = [PROGRAM, "proxy", "--no-browser", &demo.url];
+        let words = [&call[..], &proxy[..]].concat();
+        let mut first = spawn(&words, Stdio::null());
+        consent_when_asked(&mut first);
+        let first = first.wait_with_output().unwrap();
+        assert!(first.status.success() && String::from_utf8(first.stdout).unwrap().contains("5.0"), "{era}");
+        let again = run(&words);
+        assert!(!again.stderr.contains("Log in at"), "{era}: {again:?}");
+        assert!(again.ok().contains("5.0"), "{era}");
+        assert_eq!(run(&["logout", &demo.url]).ok(), "not logged in\n");
+    }
+    let words = ["call", "add", "a:=2", "b:=3", "--", PROGRAM, "proxy", "--token", "wrong", &demo.url];
+    let refused = run(&words);
+    assert!(refused.code != Some(0) && refused.stderr.contains("401"), "{refused:?}");
 }

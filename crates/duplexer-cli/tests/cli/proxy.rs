@@ -13,26 +13,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::support::{Demo, NOWHERE, PROGRAM, RunningServer, data_folder, run};
-
-/// A proxy or gateway over HTTP, and its URL.
-struct Listening {
-    running: RunningServer,
-    url: String,
-}
-
-impl Listening {
-    fn start(words: &[&str]) -> Self {
-        let mut running = RunningServer::start(words);
-        loop {
-            let line = running.note();
-            assert!(!line.is_empty(), "it has ended");
-            if let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")) {
-                return Self { url: url.trim_end_matches('.').to_owned(), running };
-            }
-        }
-    }
-}
+use crate::support::{Demo, Listening, NOWHERE, PROGRAM, data_folder, run};
 
 const DEMO: [&str; 4] = ["--", PROGRAM, "demo", "--stdio"];
 
@@ -63,6 +44,39 @@ fn a_url_is_offered_to_a_host_that_starts_programs() {
     }
 }
 
+/// An old server, which has only HTTP+SSE (2024-11-05), as the far end.
+#[test]
+fn a_server_with_http_sse_only_is_offered_in_both_eras() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let tool = duplexer::Tool::new("who", || async { "an old server" });
+    let server = duplexer::Server::builder("old", "1").tool(tool).build().unwrap();
+    let service =
+        duplexer_http::StreamableHttp::builder(server).http_sse("/sse", "/messages").build().unwrap();
+    let bound = runtime.block_on(service.bind("127.0.0.1:0")).unwrap();
+    let url = format!("http://{}/sse", bound.local_addr().unwrap());
+    let mut serving = JoinSet::new();
+    serving.spawn_on(bound.serve_until(std::future::pending()), runtime.handle());
+    for era in ["handshake", "envelope"] {
+        let who = run(&["call", "--era", era, "who", "--", PROGRAM, "proxy", &url]).ok();
+        assert!(who.contains("an old server"), "{era}: {who}");
+    }
+    let servers = json!({ "mcpServers": { "old": { "url": url } } });
+    let file = config("old.json", &servers.to_string());
+    let who = run(&["call", "old__who", "--", PROGRAM, "gateway", file.to_str().unwrap()]).ok();
+    assert!(who.contains("an old server"), "{who}");
+}
+
+#[test]
+fn an_address_in_use_is_reported_with_what_to_try() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let ran = run(&["proxy", "--listen", &port, "--", PROGRAM, "demo", "--stdio"]);
+    assert!(ran.stderr.contains("`duplexer proxy --listen "), "{ran:?}");
+    let file = config("taken.json", r#"{ "mcpServers": {} }"#);
+    let ran = run(&["gateway", "--listen", &port, file.to_str().unwrap()]);
+    assert!(ran.stderr.contains("`duplexer gateway --listen "), "{ran:?}");
+}
+
 #[test]
 fn a_server_that_cannot_be_reached_is_reported_by_its_reason() {
     let ran = run(&["call", "add", "a:=2", "b:=3", "--", PROGRAM, "proxy", NOWHERE]);
@@ -70,7 +84,7 @@ fn a_server_that_cannot_be_reached_is_reported_by_its_reason() {
     assert!(ran.stderr.contains("The server behind this proxy is not available"), "{ran:?}");
     let ran = run(&["call", "add", "--", PROGRAM, "proxy", "--", "/no/such/program"]);
     assert!(ran.stderr.contains("`/no/such/program` cannot be started"), "{ran:?}");
-    run(&["proxy", "ftp://example.com"]).failed(2, "is not a URL");
+    run(&["proxy", "ftp://example.com"]).failed(2, "begins with http://");
     assert_eq!(run(&["proxy"]).code, Some(2));
 }
 
@@ -101,7 +115,7 @@ fn a_gateway_offers_all_servers_of_a_file() {
     }});
     let file = config("gateway.json", &servers.to_string());
     let path = file.to_str().unwrap();
-    let gateway = Listening::start(&["gateway", "--listen", "0", path]);
+    let mut gateway = Listening::start(&["gateway", "--listen", "0", path]);
     let names = |url: &str| run(&["list", "--json", url, "tools"]).json().to_string();
     let listed = names(&gateway.url);
     for (name, is_listed) in
@@ -117,7 +131,59 @@ fn a_gateway_offers_all_servers_of_a_file() {
     fs::write(&file, fewer.to_string()).unwrap();
     while !names(&gateway.url).contains("url__add") {}
     assert!(!names(&gateway.url).contains("program__add"));
+    // A fault in it changes nothing, and the next version counts again.
+    fs::write(&file, "{ \"mcpServers\": 7 }").unwrap();
+    let fault = loop {
+        let line = gateway.running.note();
+        assert!(!line.is_empty(), "it has ended");
+        if line.contains("stay as they were") {
+            break line;
+        }
+    };
+    assert!(fault.contains("gateway.json:1: mcpServers"), "{fault}");
+    assert!(names(&gateway.url).contains("url__add"));
+    let renamed = json!({ "mcpServers": { "again": { "url": demo.url } } });
+    fs::write(&file, renamed.to_string()).unwrap();
+    while !names(&gateway.url).contains("again__add") {}
     assert_eq!(gateway.running.interrupt(), Some(0));
+}
+
+/// A server whose names, texts and errors contain escape sequences: none of them reaches standard error, of the gateway or
+/// proxy and of the verb that uses it.
+#[test]
+fn nothing_of_a_server_controls_the_terminal() {
+    let script = r#"
+import json, sys
+BAD = "\u001b[2J\u001b]0;owned\u0007\u202e"
+print("note" + BAD, file=sys.stderr, flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    method, answer = request["method"], {"jsonrpc": "2.0", "id": request["id"]}
+    if method == "initialize":
+        info = {"name": "bad" + BAD, "version": BAD}
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif method == "tools/list":
+        schema = {"type": "object"}
+        names = ["good", "evil" + BAD]
+        answer["result"] = {"tools": [{"name": n, "description": BAD, "inputSchema": schema} for n in names]}
+    else:
+        answer["error"] = {"code": -32603, "message": "failed" + BAD}
+    print(json.dumps(answer), flush=True)
+"#;
+    let program = config("bad.py", script);
+    let servers = json!({ "mcpServers": { "bad": { "command": "python3", "args": [program] } } });
+    let file = config("bad.json", &servers.to_string());
+    let gateway = ["--", PROGRAM, "gateway", file.to_str().unwrap()];
+    let proxy = ["--", PROGRAM, "proxy", "--", "python3", program.to_str().unwrap()];
+    for (far, tool) in [(&gateway[..], "bad__good"), (&proxy[..], "good")] {
+        for words in [&["list", "tools"][..], &["call", tool]] {
+            let ran = run(&[words, far].concat());
+            assert!(ran.stderr.contains("note"), "{ran:?}");
+            assert!(!ran.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{words:?}: {ran:?}");
+        }
+    }
 }
 
 #[test]

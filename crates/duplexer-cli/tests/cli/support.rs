@@ -155,9 +155,29 @@ impl Demo {
         while !welcome.last().unwrap().contains("inspector") {
             welcome.push(running.note());
         }
-        let words = welcome[0].split_whitespace();
-        let url = words.into_iter().find(|word| word.starts_with("http://")).unwrap().to_owned();
+        let words = welcome.iter().flat_map(|line| line.split_whitespace());
+        let url = words.into_iter().find(|word| word.starts_with("http://") && word.ends_with("/mcp"));
+        let url = url.unwrap().to_owned();
         Self { url, welcome, running }
+    }
+}
+
+/// A verb that serves HTTP, such as a proxy, and its URL.
+pub(crate) struct Listening {
+    pub(crate) running: RunningServer,
+    pub(crate) url: String,
+}
+
+impl Listening {
+    pub(crate) fn start(words: &[&str]) -> Self {
+        let mut running = RunningServer::start(words);
+        loop {
+            let line = running.note();
+            assert!(!line.is_empty(), "it has ended");
+            if let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")) {
+                return Self { url: url.trim_end_matches('.').to_owned(), running };
+            }
+        }
     }
 }
 

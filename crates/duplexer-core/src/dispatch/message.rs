@@ -125,6 +125,12 @@ impl Message {
         Self::from_parts(method, self.known, params)
     }
 
+    /// Returns whether both are one message: method and params are the same text at the same place.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let at = |text: &str| (text.as_ptr().addr(), text.len());
+        at(self.method()) == at(other.method()) && self.params().map(at) == other.params().map(at)
+    }
+
     /// Returns the text that the ranges refer to: the whole frame, if it arrived as one.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -157,6 +163,16 @@ mod tests {
         let other = message.with_method("c").with_params(Some(r#"{"_meta":3}"#.into()));
         assert_eq!((other.method(), other.meta()), ("c", Some("3")));
         assert_eq!(other.with_params(None).params(), None);
+    }
+
+    #[test]
+    fn a_message_is_the_same_until_it_is_changed() {
+        let text = ByteString::from(r#"{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"x":1}}"#);
+        let Ok(Frame::Request(_, message)) = Frame::parse(&text) else { panic!("a request") };
+        assert!(message.is_same(&message.clone()));
+        assert!(!message.is_same(&message.clone().with_method("a/b")));
+        assert!(!message.is_same(&message.clone().with_params(Some(r#"{"x":1}"#.into()))));
+        assert!(!message.is_same(&message.clone().with_params(None)));
     }
 
     #[test]

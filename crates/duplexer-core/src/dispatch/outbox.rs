@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
 
+use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::Notify;
 
 use super::sync::{AtomicU64, Mutex, Ordering, lock, thread_local};
-use crate::transport::{FrameMeta, FrameWriter, Frames, TransportError};
+use crate::transport::{FrameMeta, FrameWriter, Frames, PolledExchange, TransportError};
 
 /// Maximum bytes in the queue, beyond which producers wait.
 pub(crate) const OUTBOX_BYTES: usize = 256 * 1024;
@@ -161,6 +162,31 @@ impl Outbox {
                 }
             }
         }
+    }
+
+    /// Hands an own request to the transport without queueing it, if no frame is before it and the transport has exchanges
+    /// that callers poll. `frame` is taken then.
+    pub(crate) fn begin(
+        &self,
+        id: &RequestId,
+        frame: &mut Vec<u8>,
+        meta: Option<&FrameMeta>,
+    ) -> Option<Box<dyn PolledExchange>> {
+        let mut writer = self.writer.try_lock().ok()?;
+        let is_first = !writer.blocked && writer.current.is_empty() && {
+            let queue = lock(&self.queue);
+            !queue.closed && queue.frames.is_empty()
+        };
+        let begun = match &mut writer.transport {
+            Some(transport) if is_first => transport.begin(id, frame, meta),
+            _ => None,
+        };
+        drop(writer);
+        // A task that found the lock taken has left its frames to this one.
+        if !lock(&self.queue).frames.is_empty() {
+            self.work.notify_one();
+        }
+        begun
     }
 
     /// Resolves when everything up to `position` has been handed to the transport, or is lost.

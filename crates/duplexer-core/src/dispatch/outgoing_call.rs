@@ -11,11 +11,13 @@ use tokio::time::Instant;
 
 use super::call_table::LockedCalls;
 use super::control_messages::{CANCELLED, Cancel};
+use super::frame::Frame;
 use super::outbound::{
     CallOptions, OnDrop, OutboundHook, OutboundRequest, ProgressCallback, params_with_meta,
 };
 use super::outbox::Delivery;
 use crate::error::CallError;
+use crate::transport::{Exchanged, PolledExchange, TransportFailure};
 
 /// The table entry of one of our own requests.
 pub(crate) struct PendingCall {
@@ -44,6 +46,12 @@ pub(crate) trait CallTransport: Send + Sync {
     /// Called once the request is in the table.
     fn registered(&self) {}
 
+    /// Begins the request at once if the caller can poll its exchange with the peer. `frame` is taken then.
+    fn begin(&self, id: &RequestId, frame: &mut Vec<u8>) -> Option<Box<dyn PolledExchange>> {
+        let _ = (id, frame);
+        None
+    }
+
     /// Queues the request and returns its position in the queue.
     fn send(&self, frame: Vec<u8>) -> impl Future<Output = Result<u64, CallError>> + Send;
 
@@ -65,16 +73,25 @@ pub(crate) async fn call(
     let entry = PendingCall { response, on_progress: options.on_progress.clone() };
     let id = transport.table().register(options.id.clone(), entry)?;
     transport.registered();
-    let mut registration = Registration { transport, id: &id, on_drop: options.on_drop, is_sent: false };
+    let on_drop = options.on_drop;
+    let mut registration = Registration { transport, id: &id, on_drop, is_sent: false, exchange: None };
     add_progress_token(&mut meta, &options, &id)?;
     let span = hook.map(|hook| hook.begin(&id, &method, params.as_ref().map(Json::as_str), &mut meta));
     let outcome = async {
         let mut frame = Vec::new();
         let params = params_with_meta(params, meta)?;
         jsonrpc::write_request(&mut frame, &id, &method, params.as_ref()).map_err(CallError::Encode)?;
-        let position = transport.send(frame).await?;
+        // A detached request continues without its caller, so another task must poll it.
+        if on_drop != OnDrop::Detach {
+            registration.exchange = transport.begin(&id, &mut frame);
+        }
+        let exchange = registration.exchange.as_deref_mut();
+        let sent = match exchange {
+            Some(exchange) => Sent::Begun(exchange),
+            None => Sent::Queued(transport.send(frame).await?),
+        };
         registration.is_sent = true;
-        match wait(transport, receiver, position, &options).await {
+        match wait(transport, receiver, sent, &options).await {
             Ok(outcome) => {
                 registration.is_sent = false;
                 outcome
@@ -131,24 +148,55 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
+/// How a request was sent.
+enum Sent<'a> {
+    /// The caller polls its exchange.
+    Begun(&'a mut dyn PolledExchange),
+    /// It is queued, up to this position.
+    Queued(u64),
+}
+
 /// Waits for the response. Fails with the timeout that has elapsed.
 async fn wait(
     transport: &impl CallTransport,
     response: oneshot::Receiver<Result<ByteString, CallError>>,
-    position: u64,
+    sent: Sent<'_>,
     options: &CallOptions,
 ) -> Result<Result<ByteString, CallError>, Duration> {
     let answered = async { response.await.unwrap_or(Err(CallError::Closed)) };
-    let unanswered = async {
-        match transport.delivery(position).await {
-            Delivery::Lost => Ok(Err(CallError::Closed)),
-            Delivery::Written => Err(timeout(options).await),
+    let position = match &sent {
+        Sent::Begun(_) => None,
+        Sent::Queued(position) => Some(*position),
+    };
+    let exchanged = async {
+        let Sent::Begun(exchange) = sent else { return std::future::pending().await };
+        match std::future::poll_fn(|cx| exchange.poll_exchange(cx)).await {
+            Exchanged::Response(text) => response_of(text),
+            Exchanged::Failed(failure) => Err(CallError::Transport(failure)),
+            Exchanged::Elsewhere => std::future::pending().await,
         }
+    };
+    let unanswered = async {
+        if let Some(position) = position
+            && transport.delivery(position).await == Delivery::Lost
+        {
+            return Ok(Err(CallError::Closed));
+        }
+        Err(timeout(options).await)
     };
     tokio::select! {
         biased;
         outcome = answered => Ok(outcome),
+        outcome = exchanged => Ok(outcome),
         ended = unanswered => ended,
+    }
+}
+
+/// Reads the response to a request that has had an exchange of its own.
+fn response_of(text: ByteString) -> Result<ByteString, CallError> {
+    match Frame::parse_owned(text) {
+        Ok(Frame::Response(_, response)) => response,
+        _ => Err(CallError::Transport(TransportFailure::Protocol("it does not answer the request".into()))),
     }
 }
 
@@ -158,6 +206,7 @@ struct Registration<'a, T: CallTransport> {
     id: &'a RequestId,
     on_drop: OnDrop,
     is_sent: bool,
+    exchange: Option<Box<dyn PolledExchange>>,
 }
 
 impl<T: CallTransport> Registration<'_, T> {
@@ -166,9 +215,12 @@ impl<T: CallTransport> Registration<'_, T> {
         self.is_sent = false;
     }
 
-    fn cancel(&self, reason: &str) {
+    fn cancel(&mut self, reason: &str) {
         if self.on_drop == OnDrop::Detach {
             return;
+        }
+        if let Some(exchange) = self.exchange.take() {
+            exchange.release();
         }
         let cancel = Cancel { request: self.id, reason };
         let mut frame = Vec::new();

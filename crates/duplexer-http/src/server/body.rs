@@ -99,6 +99,13 @@ impl ResponseBody {
     }
 }
 
+/// Returns an empty body, for layers that respond instead of the service.
+impl Default for ResponseBody {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 /// Converts a text, for layers that respond instead of the service.
 impl From<Bytes> for ResponseBody {
     fn from(text: Bytes) -> Self {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod error;
+mod operations;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +10,10 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::OutboundHook;
 
+use super::client_address::TrustedProxies;
 use super::http_sse;
 use super::security::Allowed;
+use super::server_card::CardRoutes;
 use super::session::StoreTiming;
 use crate::session::{EventStore, SharedStores};
 
@@ -115,6 +118,17 @@ pub(super) struct Config {
     pub(super) limits: Limits,
     pub(super) timing: Timing,
     pub(super) sessions: SessionSettings,
+    pub(super) proxies: TrustedProxies,
+    pub(super) request_ids: RequestIds,
+    pub(super) card: Option<Arc<CardRoutes>>,
+}
+
+/// Whether requests get ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum RequestIds {
+    #[default]
+    Off,
+    On,
 }
 
 impl Config {

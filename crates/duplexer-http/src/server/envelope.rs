@@ -37,7 +37,7 @@ pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, R
 /// Accepts and drops a notification: over HTTP this era has no notifications to the server.
 fn notification(headers: &RequestHeaders) -> Result<Reply, Rejection> {
     unambiguous(headers.repeated().find(|name| *name == headers::PROTOCOL_VERSION), None)?;
-    if let Values::One(version) = headers.look_up(headers::PROTOCOL_VERSION.lower) {
+    if let Values::One(version) = headers.version() {
         let version = String::from_utf8_lossy(version);
         let known = version.trim().parse::<ProtocolVersion>();
         if !known.is_ok_and(|version| version.era() == Era::Envelope) {
@@ -70,7 +70,7 @@ fn exchange(
     let expires_at = caller.principal.as_ref().and_then(|principal| principal.expires_at);
     let channel = ExchangeChannel::new(service, mode.queue_state());
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
-    let call = Arc::new(call);
+    let (call, kept) = (Arc::new(call), Arc::clone(&headers));
     let errors = ErrorResponder { id, message: Arc::clone(&call), status_of: reply::status_of };
     let serve = |errors: ErrorResponder| -> BoxFuture<'static, RpcResponse> {
         Box::pin(async move {
@@ -79,8 +79,9 @@ fn exchange(
         })
     };
     // A call ends by itself, and its caller was authorized when it began. A subscription does not end.
-    let exchange =
-        Exchange::new(permit, channel, errors, serve).until(expires_at.filter(|_| is_subscription));
+    let exchange = Exchange::new(permit, channel, errors, serve)
+        .with_headers(kept)
+        .until(expires_at.filter(|_| is_subscription));
     Ok((exchange, mode))
 }
 

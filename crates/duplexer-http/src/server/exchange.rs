@@ -12,8 +12,10 @@ use std::time::SystemTime;
 
 use duplexer_core::dispatch::{BoxFuture, CatchUnwind};
 use duplexer_types::error::ErrorObject;
+use http::HeaderMap;
 
 use super::body::ResponseBody;
+use super::request_headers::{self, RequestHeaders};
 use super::response::{ResponseMode, ResponseSource, ResponseStart};
 use super::rpc_response::{ErrorResponder, RpcResponse};
 use super::service_state::{RequestPermit, ServiceState};
@@ -26,6 +28,7 @@ pub(super) struct Exchange {
     channel: Arc<ExchangeChannel>,
     permit: RequestPermit,
     errors: ErrorResponder,
+    headers: Option<Arc<RequestHeaders>>,
     /// Time at which the stream of a subscription ends.
     expires_at: Option<SystemTime>,
 }
@@ -46,7 +49,13 @@ impl Exchange {
         serve: impl FnOnce(ErrorResponder) -> BoxFuture<'static, RpcResponse>,
     ) -> Self {
         let handler = Handler::Running(CatchUnwind::of(serve(errors.clone())));
-        Self { handler, channel, permit, errors, expires_at: None }
+        Self { handler, channel, permit, errors, headers: None, expires_at: None }
+    }
+
+    /// Keeps the headers of the request, whose map the response reuses.
+    pub(super) fn with_headers(mut self, headers: Arc<RequestHeaders>) -> Self {
+        self.headers = Some(headers);
+        self
     }
 
     /// Ends the stream at a time: when the token of a subscription expires.
@@ -115,8 +124,13 @@ impl ResponseSource for Exchange {
         Some(self.abort_handler())
     }
 
-    fn into_body(self) -> ResponseBody {
+    fn into_body(mut self) -> ResponseBody {
+        self.headers = None;
         ResponseBody::exchange(self)
+    }
+
+    fn into_headers(mut self) -> HeaderMap {
+        request_headers::reusable(self.headers.take())
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
+use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::methods::Method;
 use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
@@ -16,33 +17,48 @@ use super::reply::{self, Rejection, Reply};
 use super::request::{AdmittedRequest, RequestContext};
 use super::route::{self, PostStep};
 use super::session::{self, Ending, Session, Sessions, StreamRequest};
-use duplexer_core::dispatch::Frame;
+use duplexer_core::dispatch::{BoxFuture, Frame, Message};
 
 /// Serves the frame of a POST.
 pub(super) fn post(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
     match context.service().config.handshake {
-        Handshake::Sessions => Ok(PostStep::Boxed(Box::pin(in_session(context, frame)))),
+        Handshake::Sessions => in_session(context, frame),
         Handshake::Stateless => stateless::serve(context, frame),
         Handshake::Disabled => Err(not_served(&frame).into()),
     }
 }
 
-async fn in_session(context: RequestContext, frame: Frame) -> Result<Reply, Rejection> {
-    let frame = match frame {
+fn in_session(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
+    let boxed: BoxFuture<'static, _> = match frame {
         // A session id in the request is ignored: the request opens a new session.
         Frame::Request(id, call) if call.known() == Some(Method::Initialize) => {
-            return Box::pin(session::initialize(context, id, call)).await;
+            Box::pin(session::initialize(context, id, call))
         }
-        frame => frame,
+        // Nothing is awaited before the handler.
+        Frame::Request(id, call) if context.service().stores.is_none() => {
+            let admitted = session::admit_local(&context, session_id(&context)?);
+            let session = admitted.map_err(|reason| reason.reply(Some(&id)))?;
+            let (call, mode) = session::local_call(session, context, id, call)?;
+            return Ok(PostStep::Session(call, mode));
+        }
+        Frame::Request(id, call) => Box::pin(stored_call(context, id, call)),
+        frame => Box::pin(other_message(context, frame)),
     };
+    Ok(PostStep::Boxed(boxed))
+}
+
+/// Serves a request of a session whose events, or whose state, are in a store.
+async fn stored_call(context: RequestContext, id: RequestId, call: Message) -> Result<Reply, Rejection> {
+    let admitted = session::admit_call(&context, session_id(&context)?, &id).await;
+    let (session, admitted) = admitted.map_err(|reason| reason.reply(Some(&id)))?;
+    session::request(session, context, admitted, call).await
+}
+
+/// Serves anything in a session that is not a request.
+async fn other_message(context: RequestContext, frame: Frame) -> Result<Reply, Rejection> {
     // No batch can be meant for the era that has no sessions.
     if matches!(frame, Frame::Batch(_)) && !names_session(&context) {
         return Err(route::not_a_message(None).into());
-    }
-    if let Frame::Request(id, call) = frame {
-        let admitted = session::admit_call(&context, session_id(&context)?, &id).await;
-        let (session, admitted) = admitted.map_err(|reason| reason.reply(Some(&id)))?;
-        return session::request(session, context, admitted, call).await;
     }
     let session = find(&context).await?;
     match frame {
@@ -97,7 +113,7 @@ pub(super) async fn delete(context: RequestContext) -> Result<Reply, Rejection> 
 }
 
 fn names_session(context: &RequestContext) -> bool {
-    context.request.headers.look_up(headers::SESSION_ID.lower) != Values::Absent
+    context.request.headers.session() != Values::Absent
 }
 
 /// Returns the session that a message names, if it belongs to the caller.
@@ -109,7 +125,7 @@ async fn find(context: &RequestContext) -> Result<Arc<Session>, Rejection> {
 /// Returns the id of the session that a message names.
 fn session_id(context: &RequestContext) -> Result<&str, Rejection> {
     let refused = |text| reply::invalid_request(StatusCode::BAD_REQUEST, text).into();
-    match context.request.headers.look_up(headers::SESSION_ID.lower) {
+    match context.request.headers.session() {
         Values::Absent => Err(refused("Bad Request: Missing session ID")),
         Values::Several => Err(refused("Bad Request: several session IDs")),
         Values::One(named) => Ok(std::str::from_utf8(named).unwrap_or_default()),

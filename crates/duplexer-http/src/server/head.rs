@@ -6,14 +6,14 @@ use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, StatusCode, Version};
 
 use super::reply::{self, Rejection};
-use super::request_headers::RoutingHeaders;
+use super::request_headers::KnownHeaders;
 
 /// Everything that is checked before the body of a request is read.
 pub(super) struct Head<'h> {
     pub(super) host: Values<'h>,
     pub(super) origin: Values<'h>,
     pub(super) accepts: Accepts,
-    pub(super) routing: RoutingHeaders,
+    pub(super) known: KnownHeaders,
     body: BodyHead<'h>,
 }
 
@@ -30,8 +30,8 @@ impl<'h> Head<'h> {
     pub(super) fn read(headers: &'h HeaderMap) -> Self {
         const NOTHING: Values<'static> = Values::Absent;
         let body = BodyHead { kind: NOTHING, coding: NOTHING, length: NOTHING, transfer_coding: NOTHING };
-        let (accepts, routing) = (Accepts::default(), RoutingHeaders::default());
-        let mut head = Self { host: NOTHING, origin: NOTHING, accepts, routing, body };
+        let (accepts, known) = (Accepts::default(), KnownHeaders::default());
+        let mut head = Self { host: NOTHING, origin: NOTHING, accepts, known, body };
         for (name, value) in headers {
             let found = match name.as_str() {
                 "accept" => {
@@ -45,7 +45,7 @@ impl<'h> Head<'h> {
                 "content-length" => &mut head.body.length,
                 "transfer-encoding" => &mut head.body.transfer_coding,
                 name => {
-                    head.routing.add(name, value);
+                    head.known.add(name, value);
                     continue;
                 }
             };
@@ -56,7 +56,7 @@ impl<'h> Head<'h> {
 
     /// Returns the era that the version header claims.
     pub(super) fn claimed_era(&self) -> ClaimedEra {
-        let version = match self.routing.version() {
+        let version = match self.known.version() {
             Values::Absent => return ClaimedEra::Handshake,
             Values::Several => return ClaimedEra::Other,
             Values::One(version) => {

@@ -1,5 +1,7 @@
 //! HTTP responses that are complete from the start.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use duplexer_core::error::StoreError;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -7,7 +9,7 @@ use duplexer_types::jsonrpc::{self, RequestId};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 
 use super::body::ResponseBody;
 
@@ -38,8 +40,14 @@ pub(super) fn empty(status: StatusCode) -> Reply {
 
 /// Returns a JSON response.
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Reply {
+    json_with(HeaderMap::new(), status, text)
+}
+
+/// Returns a JSON response that has its header in an empty map.
+pub(super) fn json_with(mut headers: HeaderMap, status: StatusCode, text: Vec<u8>) -> Reply {
+    headers.insert(CONTENT_TYPE, JSON);
     let mut reply = with_status(status, ResponseBody::full(Bytes::from(text)));
-    reply.headers_mut().insert(CONTENT_TYPE, JSON);
+    *reply.headers_mut() = headers;
     reply
 }
 
@@ -48,6 +56,16 @@ pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
     let mut reply = json(StatusCode::FORBIDDEN, text);
     if let Ok(challenge) = HeaderValue::try_from(challenge) {
         reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    reply
+}
+
+/// Returns a 429 response with the time, in whole seconds, after which the request can be repeated.
+pub(super) fn too_many_requests(text: Vec<u8>, retry_after: Duration) -> Reply {
+    let seconds = retry_after.as_millis().div_ceil(1000).max(1);
+    let mut reply = json(StatusCode::TOO_MANY_REQUESTS, text);
+    if let Ok(seconds) = HeaderValue::try_from(seconds.to_string()) {
+        reply.headers_mut().insert(RETRY_AFTER, seconds);
     }
     reply
 }
@@ -142,7 +160,7 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
 }
 
 /// Closes the connection after the response: bytes that follow cannot be distinguished from the body of this request.
-pub(super) fn close_connection(mut reply: Reply) -> Reply {
+pub(super) fn close_connection<B>(mut reply: Response<B>) -> Response<B> {
     reply.headers_mut().insert(CONNECTION, CLOSE);
     reply
 }

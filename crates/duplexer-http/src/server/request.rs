@@ -1,5 +1,6 @@
 //! A request that has been admitted, apart from its message.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use duplexer_core::transport::{Headers, TransportContext};
@@ -8,7 +9,7 @@ use http::request::Parts;
 
 use super::head::Accepts;
 use super::reply::{self, Rejection};
-use super::request_headers::{RequestHeaders, RoutingHeaders};
+use super::request_headers::{KnownHeaders, RequestHeaders};
 use super::service_state::{BeyondLimit, RequestPermit, ServiceState, StartFailed};
 
 /// A request that holds a permit. Its server may still have to start.
@@ -17,6 +18,8 @@ pub(super) struct AdmittedRequest {
     pub(super) headers: Arc<RequestHeaders>,
     pub(super) accepts: Accepts,
     pub(super) caller: Caller,
+    /// Address of the client, if it is known.
+    client: Option<IpAddr>,
 }
 
 impl AdmittedRequest {
@@ -24,15 +27,24 @@ impl AdmittedRequest {
     pub(super) fn new(
         service: Arc<ServiceState>,
         mut parts: Parts,
-        routing: RoutingHeaders,
+        known: KnownHeaders,
         accepts: Accepts,
+        peer: Option<SocketAddr>,
     ) -> Result<Self, Rejection> {
+        let peer = peer.or_else(|| parts.extensions.get::<SocketAddr>().copied());
+        let client = peer.map(|peer| service.config.proxies.client(peer.ip(), &parts.headers));
         let mut caller = Caller::default();
         caller.principal = parts.extensions.remove::<Arc<Principal>>();
         let is_closing = service.closing.is_cancelled();
         let refused = || if is_closing { reply::shutting_down() } else { reply::overloaded() };
         let permit = service.admit(caller.principal.as_deref()).ok_or_else(refused)?;
-        Ok(Self { permit, headers: Arc::new(RequestHeaders::new(parts.headers, routing)), accepts, caller })
+        Ok(Self {
+            permit,
+            headers: Arc::new(RequestHeaders::new(parts.headers, known)),
+            accepts,
+            caller,
+            client,
+        })
     }
 
     /// Waits until the server has started.
@@ -58,17 +70,21 @@ impl RequestContext {
 
     /// Returns what handlers see of the transport.
     pub(super) fn transport(&self) -> TransportContext {
-        TransportContext::exchange("http", Headers::of(Arc::clone(&self.request.headers) as _))
+        let headers = Headers::of(Arc::clone(&self.request.headers) as _);
+        let mut transport = TransportContext::exchange("http", headers);
+        transport.client_address = self.request.client;
+        transport
     }
 
     /// Returns the context of another message in the same batch. `None` if it would exceed the limit of requests.
     pub(super) fn for_batch_item(&self, beyond: BeyondLimit) -> Option<Self> {
-        let AdmittedRequest { permit, headers, accepts, caller } = &self.request;
+        let AdmittedRequest { permit, headers, accepts, caller, client } = &self.request;
         let request = AdmittedRequest {
             permit: permit.additional(beyond)?,
             headers: Arc::clone(headers),
             accepts: *accepts,
             caller: caller.clone(),
+            client: *client,
         };
         Some(Self { running: self.running.clone(), request })
     }

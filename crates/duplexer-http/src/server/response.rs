@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::RequestId;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::time::sleep;
 
 use super::body::ResponseBody;
@@ -67,6 +67,9 @@ pub(super) trait ResponseSource: Sized {
 
     /// Continues as the body of an SSE response.
     fn into_body(self) -> ResponseBody;
+
+    /// Ends after the response, and returns an empty map for its headers.
+    fn into_headers(self) -> HeaderMap;
 }
 
 /// Drives a request until its response has started.
@@ -77,7 +80,7 @@ pub(super) async fn respond<S: ResponseSource>(mut source: S, mode: ResponseMode
         Poll::Pending => Box::pin(wait(&mut source, mode)).await,
     };
     match start {
-        ResponseStart::Response(response) => response.into_reply(),
+        ResponseStart::Response(response) => response.into_reply_with(source.into_headers()),
         ResponseStart::Stream => reply::events(source.into_body()),
     }
 }

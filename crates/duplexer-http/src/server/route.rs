@@ -4,6 +4,7 @@
 //! keeps the future small. What a message means is not known here.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -18,21 +19,26 @@ use http::{HeaderValue, Method, Request, StatusCode, Version, request::Parts};
 use http_body::Body;
 
 use super::body::UnsentOwner;
-use super::config::{Config, Handshake, Responses};
+use super::config::{Config, Handshake, RequestIds, Responses};
 use super::exchange::Exchange;
 use super::head::{Accepts, ClaimedEra, Head};
 use super::reply::{self, Rejection, Reply};
 use super::request::AdmittedRequest;
-use super::request_headers::RoutingHeaders;
+use super::request_headers::KnownHeaders;
+use super::request_id::{self, REQUEST_ID};
 use super::response::{ResponseMode, respond};
 use super::service_state::ServiceState;
+use super::session::SessionCall;
 use super::{cors, envelope, handshake, http_sse, request_body};
 use duplexer_core::dispatch::Frame;
 
 /// Serves one HTTP request. The future has the output of the service, because wrapping it in another future would copy it.
+///
+/// `peer` is the address of its peer, if the caller knows it; otherwise an extension of the request can have it.
 pub(super) fn handle<B>(
     service: Arc<ServiceState>,
     request: Request<B>,
+    peer: Option<SocketAddr>,
 ) -> impl Future<Output = Result<Reply, Infallible>> + Send + use<B>
 where
     B: Body + Send + 'static,
@@ -40,7 +46,7 @@ where
     B::Error: Into<BoxError>,
 {
     let (parts, body) = request.into_parts();
-    let (step, finish) = first_step(service, parts, body);
+    let (step, finish) = first_step(service, parts, body, peer);
     async move {
         let result = match step {
             Step::Reply(reply) => Err(reply),
@@ -59,13 +65,26 @@ enum Step<B> {
     Boxed(BoxFuture<'static, Result<Reply, Rejection>>),
 }
 
-fn first_step<B>(service: Arc<ServiceState>, parts: Parts, body: B) -> (Step<B>, Finish)
+fn first_step<B>(
+    service: Arc<ServiceState>,
+    mut parts: Parts,
+    body: B,
+    peer: Option<SocketAddr>,
+) -> (Step<B>, Finish)
 where
     B: Body + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    if let Some(reply) = service.config.card.as_ref().and_then(|card| card.reply(&service.config, &parts)) {
+        return (Step::Reply(reply.into()), Finish::default());
+    }
+    let request_id = match service.config.request_ids {
+        RequestIds::On => request_id::of(&mut parts.headers),
+        RequestIds::Off => None,
+    };
     let head = Head::read(&parts.headers);
     let mut finish = Finish {
+        request_id,
         origin: None,
         is_last: head.is_last_on_connection(parts.version),
         watched: (parts.version == Version::HTTP_2).then(|| unsent_owner(&service, &parts)),
@@ -81,13 +100,16 @@ where
         Some(reply) => Err(reply.into()),
         None => route(&service.config, &parts, &head),
     };
-    let Head { accepts, routing, .. } = head;
-    let step = route.and_then(|route| dispatch(service, route, parts, routing, accepts, body));
+    let Head { accepts, known, .. } = head;
+    let step = route.and_then(|route| dispatch(service, route, parts, known, accepts, body, peer));
     (step.unwrap_or_else(Step::Reply), finish)
 }
 
 /// What every response gets, whatever it is.
+#[derive(Default)]
 struct Finish {
+    /// Id that the log of the client can have too.
+    request_id: Option<HeaderValue>,
     /// Origin of the script that reads the response.
     origin: Option<HeaderValue>,
     /// Whether the connection closes after the response.
@@ -109,6 +131,9 @@ impl Finish {
         }
         if let Some(origin) = self.origin {
             cors::expose(&mut reply, origin);
+        }
+        if let Some(id) = self.request_id {
+            reply.headers_mut().insert(REQUEST_ID, id);
         }
         if self.is_last { reply::close_connection(reply) } else { reply }
     }
@@ -159,9 +184,10 @@ fn dispatch<B>(
     service: Arc<ServiceState>,
     route: Route,
     parts: Parts,
-    routing: RoutingHeaders,
+    known: KnownHeaders,
     accepts: Accepts,
     body: B,
+    peer: Option<SocketAddr>,
 ) -> Result<Step<B>, Rejection>
 where
     B: Body + Send + 'static,
@@ -171,7 +197,7 @@ where
         Route::HttpSse(_) => parts.uri.query().map(str::to_owned),
         Route::Message(_) | Route::OpenStream | Route::EndSession => None,
     };
-    let request = AdmittedRequest::new(service, parts, routing, accepts)?;
+    let request = AdmittedRequest::new(service, parts, known, accepts, peer)?;
     Ok(match route {
         Route::Message(claimed) => Step::Post(claimed, request, body),
         Route::OpenStream => Step::Boxed(Box::pin(async { handshake::get(request.start().await?).await })),
@@ -185,7 +211,9 @@ pub(super) enum PostStep {
     Reply(Reply),
     /// The response driver polls its handler.
     Exchange(Exchange, ResponseMode),
-    /// Rare paths and sessions, boxed to keep the POST future small.
+    /// The same in a session.
+    Session(SessionCall, ResponseMode),
+    /// Rare paths, boxed to keep the POST future small.
     Boxed(BoxFuture<'static, Result<Reply, Rejection>>),
 }
 
@@ -205,6 +233,7 @@ where
     match step {
         PostStep::Reply(reply) => Ok(reply),
         PostStep::Exchange(exchange, mode) => Ok(respond(exchange, mode).await),
+        PostStep::Session(call, mode) => Ok(call.respond(mode).await),
         PostStep::Boxed(future) => future.await,
     }
 }

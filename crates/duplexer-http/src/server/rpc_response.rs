@@ -1,6 +1,7 @@
 //! One JSON-RPC response message with the HTTP status it has as a body of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::dispatch::Message;
@@ -8,7 +9,7 @@ use duplexer_core::error::McpError;
 use duplexer_server::driver::PendingResponse;
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, RequestId};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::reply::{self, Reply};
 
@@ -20,15 +21,22 @@ pub(super) struct RpcResponse {
     text: Vec<u8>,
     status: StatusCode,
     failed: bool,
-    /// `WWW-Authenticate` header for a caller without the required scopes.
-    challenge: Option<String>,
+    refusal: Option<Refusal>,
+}
+
+/// What the head of a refusal says. The message itself was not handled.
+enum Refusal {
+    /// 403 with a `WWW-Authenticate` header, for a caller without the required scopes.
+    Challenge(String),
+    /// 429 with a `Retry-After` header.
+    RetryAfter(Duration),
 }
 
 impl RpcResponse {
     pub(super) fn failure(id: &RequestId, error: &ErrorObject, status: StatusCode) -> Self {
         let mut text = Vec::with_capacity(128);
         jsonrpc::write_failure(&mut text, Some(id), error);
-        Self { text, status, failed: true, challenge: None }
+        Self { text, status, failed: true, refusal: None }
     }
 
     pub(super) fn text(&self) -> &[u8] {
@@ -41,15 +49,21 @@ impl RpcResponse {
 
     /// Converts the response into a body of its own.
     pub(super) fn into_reply(self) -> Reply {
-        match self.challenge {
-            None => reply::json(self.status, self.text),
-            Some(challenge) => reply::challenged(self.text, &challenge),
+        self.into_reply_with(HeaderMap::new())
+    }
+
+    /// Does the same with an empty map for the headers of the reply.
+    pub(super) fn into_reply_with(self, headers: HeaderMap) -> Reply {
+        match self.refusal {
+            None => reply::json_with(headers, self.status, self.text),
+            Some(Refusal::Challenge(challenge)) => reply::challenged(self.text, &challenge),
+            Some(Refusal::RetryAfter(time)) => reply::too_many_requests(self.text, time),
         }
     }
 
-    /// Returns whether this is an authorization challenge, which requires a response head that has not been sent.
-    pub(super) fn is_challenge(&self) -> bool {
-        self.challenge.is_some()
+    /// Returns whether this is a refusal with a head of its own, which must not have been sent yet.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.refusal.is_some()
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -70,9 +84,11 @@ impl ErrorResponder {
     pub(super) fn response(&self, error: &McpError) -> RpcResponse {
         let object = error.to_wire(self.message.method());
         let mut response = self.failure(&object, (self.status_of)(&object));
-        if let McpError::Forbidden(challenge) = error {
-            response.challenge = Some(challenge.header.clone());
-        }
+        response.refusal = match error {
+            McpError::Forbidden(challenge) => Some(Refusal::Challenge(challenge.header.clone())),
+            McpError::Busy(busy) => Some(Refusal::RetryAfter(busy.retry_after)),
+            _ => None,
+        };
         response
     }
 
@@ -88,7 +104,7 @@ impl ErrorResponder {
                 let mut text = Vec::with_capacity(512);
                 match jsonrpc::write_success(&mut text, &self.id, &shaped) {
                     Ok(()) => {
-                        return RpcResponse { text, status: StatusCode::OK, failed: false, challenge: None };
+                        return RpcResponse { text, status: StatusCode::OK, failed: false, refusal: None };
                     }
                     Err(error) => McpError::internal(error),
                 }

@@ -1,5 +1,6 @@
 //! The service on its own listener: connections, their limits, and the shutdown.
 
+mod connection_body;
 mod connection_service;
 mod connection_state;
 mod connections;
@@ -13,19 +14,22 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
+use duplexer_core::error::BoxError;
 use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::stderr_log;
 use duplexer_core::tasks::TaskTracker;
 use http::{Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::time::{Instant, sleep, timeout};
 use tower_layer::Layer;
@@ -37,7 +41,6 @@ use self::connections::Connections;
 use self::http_version::{HttpVersion, recognize};
 use self::io::{Limits, TimedIo};
 use super::StreamableHttp;
-use super::body::ResponseBody;
 use super::service_state::{ServiceState, StartFailed};
 
 pub(super) use connection_state::InFlightGuard;
@@ -66,6 +69,8 @@ const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 /// Time for the requests of a connection that arrives during the shutdown.
 const LATE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time without a new connection after which none waits any more.
+const LAST_ACCEPT: Duration = Duration::from_millis(10);
 
 impl StreamableHttp {
     /// Starts the server, listens, and serves until the process receives a termination signal, like
@@ -150,15 +155,20 @@ impl<L: Listener, S> HttpServer<L, S> {
     /// routes, and finds the address of the peer, a `SocketAddr`, in the extensions of a request.
     ///
     /// Layers stack as in tower and axum: each one wraps those added before it, so the last one sees a request first.
-    pub fn layer<Y>(self, layer: Y) -> HttpServer<L, Y::Service>
+    ///
+    /// A layer can change the body of responses, as those of the crate `tower-http` do. One that buffers or compresses should
+    /// let event streams pass (`text/event-stream`): clients wait for their events.
+    pub fn layer<Y, B>(self, layer: Y) -> HttpServer<L, Y::Service>
     where
         Y: Layer<S>,
-        Y::Service: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
+        Y::Service: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
             + Clone
             + Send
             + Sync
             + 'static,
         <Y::Service as Service<Request<Incoming>>>::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
     {
         let Self { service, stack, listener, health_routes, connections, .. } = self;
         let stack = layer.layer(stack);
@@ -204,14 +214,18 @@ impl<L: Listener, S> HttpServer<L, S> {
         let mut accepting = Accepting { server: self, accepted: None, epoch: Instant::now() };
         let signalled = accepting.run(&mut open, signal).await;
         let shutdown = state.shutdown_until(cut(signalled));
-        if state.accepts_until_the_end() {
+        let limit = if state.accepts_until_the_end() {
             accepting.run(&mut open, shutdown).await;
+            accepting.accept_waiting(&mut open).await;
+            drop(accepting);
+            LATE_TIMEOUT
         } else {
             drop(accepting);
             shutdown.await;
-        }
+            CLOSE_TIMEOUT
+        };
         let gone = async { while open.next_end().await.is_some() {} };
-        if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
+        if timeout(limit, gone).await.is_err() {
             tracing::debug!(connections = open.len(), "connections are closed");
         }
     }
@@ -228,30 +242,49 @@ struct Accepting<L: Listener, S> {
 impl<L: Listener, S> Accepting<L, S> {
     /// Accepts connections until a future resolves.
     async fn run<T>(&mut self, open: &mut Connections, until: impl Future<Output = T>) -> T {
-        let Self { server, accepted, epoch } = self;
-        let state = &server.service.0;
         let mut until = pin!(until);
         loop {
             tokio::select! {
                 done = &mut until => return done,
                 Some(()) = open.next_end() => {}
-                io = server.listener.accept(), if accepted.is_none() => *accepted = Some(io),
-                () = sleep(EVICTION_INTERVAL), if accepted.is_some() => {}
+                io = self.server.listener.accept(), if self.accepted.is_none() => self.accepted = Some(io),
+                () = sleep(EVICTION_INTERVAL), if self.accepted.is_some() => {}
             }
-            if accepted.is_some() && open.is_full() {
+            if self.accepted.is_some() && open.is_full() {
                 open.evict();
-            } else if let Some(io) = accepted.take() {
-                let connection_state = Arc::new(ConnectionState::new(*epoch));
-                let service = ConnectionService {
-                    service: PathService::new(server.service.clone()),
-                    layered: server.layered.clone(),
-                    health_routes: server.health_routes,
-                    peer: server.layered.as_ref().and_then(|_| L::peer(&io)),
-                    state: Arc::clone(&connection_state),
-                };
-                open.spawn(connection_state, connection(io, Arc::clone(state), service));
+            } else if let Some(io) = self.accepted.take() {
+                self.serve(open, io);
             }
         }
+    }
+
+    /// Accepts the connections that wait already, within a short time: the operating system resets those that are not
+    /// accepted when the listener closes, and a balancer does not repeat a request that it has sent.
+    async fn accept_waiting(&mut self, open: &mut Connections) {
+        let end = Instant::now() + CLOSE_TIMEOUT;
+        while !open.is_full() && Instant::now() < end {
+            let io = match self.accepted.take() {
+                Some(io) => io,
+                None => match timeout(LAST_ACCEPT, self.server.listener.accept()).await {
+                    Ok(io) => io,
+                    Err(_) => return,
+                },
+            };
+            self.serve(open, io);
+        }
+    }
+
+    /// Serves a connection in a task of its own.
+    fn serve(&self, open: &mut Connections, io: L::Io) {
+        let connection_state = Arc::new(ConnectionState::new(self.epoch));
+        let service = ConnectionService {
+            service: PathService::new(self.server.service.clone()),
+            layered: self.server.layered.clone(),
+            health_routes: self.server.health_routes,
+            peer: L::peer_address(&io),
+            state: Arc::clone(&connection_state),
+        };
+        open.spawn(connection_state, connection(io, Arc::clone(&self.server.service.0), service));
     }
 }
 
@@ -281,17 +314,47 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         write: state.config.timing.unread,
     };
     let io = TimedIo::new(io, limits, Arc::clone(&service.state));
+    let silent = async {
+        state.closing.cancelled().await;
+        if state.accepts_until_the_end() {
+            // Its first request can be on the way, and gets a response that says when to come back.
+            sleep(LATE_TIMEOUT).await;
+        }
+    };
     let recognized = tokio::select! {
         biased;
         recognized = recognize(io) => recognized,
-        () = state.closing.cancelled() => return,
+        () = silent => return,
     };
     let (version, io) = match recognized {
         Ok(recognized) => recognized,
         Err(error) => return tracing::debug!(%error, "a connection broke before its first request"),
     };
-    let (io, builder) = (TokioIo::new(io), builder(version));
-    let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
+    let (io, service) = (TokioIo::new(io), service_fn(move |request| service.call(request)));
+    match version {
+        HttpVersion::Http1 => {
+            drive(
+                http1_builder().serve_connection(io, service),
+                http1::Connection::graceful_shutdown,
+                &state,
+            )
+            .await;
+        }
+        // Boxed, because the tasks of other connections should not have its size.
+        HttpVersion::Http2 => {
+            let connection = http2_builder().serve_connection(io, service);
+            Box::pin(drive(connection, http2::Connection::graceful_shutdown, &state)).await;
+        }
+    }
+}
+
+/// Drives a connection of either version. `shut_down` ends it after its requests in flight.
+async fn drive<C: Future<Output = hyper::Result<()>>>(
+    connection: C,
+    shut_down: impl FnOnce(Pin<&mut C>),
+    state: &ServiceState,
+) {
+    let mut connection = pin!(connection);
     // A connection that arrives during the shutdown gets a response that says so.
     let is_late = state.closing.is_cancelled();
     let closing = async {
@@ -320,7 +383,7 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
     let ended = if let Some(ended) = ended.await {
         ended
     } else {
-        connection.as_mut().graceful_shutdown();
+        shut_down(connection.as_mut());
         connection.await
     };
     if let Err(error) = ended {
@@ -341,16 +404,16 @@ where
     }
 }
 
-fn builder(version: HttpVersion) -> auto::Builder<Executor> {
-    let builder = auto::Builder::new(Executor::default());
-    let mut builder = match version {
-        HttpVersion::Http1 => builder.http1_only(),
-        HttpVersion::Http2 => builder.http2_only(),
-    };
+fn http1_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
     // The limits on heads are in `TimedIo`.
-    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_BUFFER_BYTES);
+    builder.header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_BUFFER_BYTES);
     builder
-        .http2()
+}
+
+fn http2_builder() -> http2::Builder<Executor> {
+    let mut builder = http2::Builder::new(Executor::default());
+    builder
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
         .max_concurrent_streams(MAX_STREAMS)

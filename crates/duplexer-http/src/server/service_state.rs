@@ -6,7 +6,7 @@ pub(super) mod stream_watch;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -132,6 +132,11 @@ impl ServiceState {
     /// Returns a permit beyond the limits, for a response that has not been sent.
     pub(super) fn count_request(self: &Arc<Self>, share: Option<Arc<Share>>) -> Option<RequestPermit> {
         RequestPermit::take(Arc::clone(self), share, BeyondLimit::Allowed)
+    }
+
+    /// Returns the counters of requests and of subscriptions.
+    pub(super) fn in_flight(&self) -> (&AtomicUsize, &AtomicUsize) {
+        (&self.load.requests, &self.load.subscriptions)
     }
 
     /// Resolves when no request is in flight.
@@ -329,7 +334,7 @@ impl fmt::Debug for ServiceState {
 }
 
 /// Releases memory of a table that was much larger once.
-pub(super) fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+pub(super) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
     if table.capacity() > 64 && table.len() < table.capacity() / 4 {
         table.shrink_to(table.len() * 2);
     }

@@ -39,8 +39,8 @@ use super::service_state::{RequestPermit, ServiceState};
 use crate::session::{PrincipalKey, StreamId, StreamKey};
 use crate::sync::{Mutex, lock};
 
-pub(super) use admission::{admit, admit_call};
-pub(super) use call::{notification, request, request_in_batch};
+pub(super) use admission::{admit, admit_call, admit_local};
+pub(super) use call::{SessionCall, local_call, notification, request, request_in_batch};
 pub(super) use initialize::initialize;
 pub(super) use resume::StreamRequest;
 pub(super) use routing::Inbox;

@@ -1,6 +1,7 @@
 //! Store of the events of streams: written in batches, read in pages, by one reader at a time.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -270,18 +271,24 @@ pub struct Attach {
     pub after: Option<u64>,
     /// What happens to the current reader.
     pub takeover: Takeover,
+    /// Random number by which a repetition is recognized. It has the outcome of the first attempt.
+    pub token: u64,
 }
 
 impl Attach {
     /// Creates the attachment of a client that has received events: it replaces any reader.
     pub fn after(reader: RunId, after: u64) -> Self {
-        Self { reader, after: Some(after), takeover: Takeover::Always }
+        Self { reader, after: Some(after), takeover: Takeover::Always, token: token() }
     }
 
     /// Creates the attachment of a client that has received nothing.
     pub fn anew(reader: RunId, takeover: Takeover) -> Self {
-        Self { reader, after: None, takeover }
+        Self { reader, after: None, takeover, token: token() }
     }
+}
+
+fn token() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 /// Which current reader a new one replaces.

@@ -1,16 +1,16 @@
 //! Sessions that several nodes serve at the same time.
 
 use std::future::ready;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Admission, Admitted, Change, Created, MemoryCluster, Placement, Revision, SessionRecord, SessionStore,
-    SharedStores, StreamableHttp, StreamableHttpBuilder,
+    Admission, Admitted, Change, Created, Health, MemoryCluster, NodeListener, NodeMessage, Nodes, Placement,
+    Revision, Sent, SessionRecord, SessionStore, SharedStores, StreamableHttp, StreamableHttpBuilder,
 };
 use duplexer_server::resource::Resource;
 use duplexer_server::subscriptions::{Event, MemoryBus, SubscriptionBus as _};
@@ -261,6 +261,78 @@ async fn the_call_of_a_dead_node_fails_once() {
     assert_eq!(again.message().await, Some(lost));
     assert_eq!(again.message().await, None);
     assert_eq!(c.status(&call_in(&session, 1, "echo")).await, 200, "the id is free");
+}
+
+/// SCL-05, SCL-08: the node of a call has lost its lease and goes on as another run, which a cancellation does not reach. The
+/// call ends all the same, and so does its handler, although it is never silent for long.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_run_is_gone_is_cancelled_too() {
+    let cluster = cluster();
+    let (a, b) = (node(&cluster), node(&cluster));
+    let session = open(&a.service, None).await;
+    let mut running = a.events(&progress_in(&session, 1, "tell then wait")).await;
+    assert_eq!(running.message().await.unwrap()["params"]["progress"], json!(1));
+    cluster.end_lease(a.run);
+    assert_eq!(b.status(&tell(&session, "notifications/cancelled", &json!({"requestId": 1}))).await, 202);
+    let lost = tokio::time::timeout(Duration::from_secs(1), running.message()).await.expect("an end");
+    assert_eq!(lost.unwrap()["error"]["data"]["reason"], "node_lost");
+    a.stage.go.notify_one();
+    a.stage.until_paused(&a.stage.ended, 1).await;
+    assert_eq!(b.status(&call_in(&session, 1, "echo")).await, 200, "the id is free");
+}
+
+/// Nodes that go on as another run whenever they are looked at, while that is switched on.
+struct Renamed {
+    inner: Arc<dyn Nodes>,
+    is_changing: AtomicBool,
+    runs: AtomicU64,
+}
+
+impl Nodes for Renamed {
+    fn run(&self) -> RunId {
+        if !self.is_changing.load(Ordering::SeqCst) {
+            return self.inner.run();
+        }
+        RunId(self.runs.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn send<'a>(&'a self, to: RunId, message: &'a NodeMessage) -> BoxFuture<'a, Result<Sent, StoreError>> {
+        self.inner.send(to, message)
+    }
+
+    fn receive(&self, listener: Weak<dyn NodeListener>) {
+        self.inner.receive(listener);
+    }
+
+    fn is_alive(&self, run: RunId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.is_alive(run)
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
+    }
+
+    fn leave(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.leave()
+    }
+}
+
+/// SCL-02, SCL-41: a request that was admitted for a run which has ended meanwhile is not run: no node could wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_request_admitted_for_an_earlier_run_is_refused() {
+    let mut shared = cluster().node();
+    let (inner, is_changing) = (Arc::clone(&shared.nodes), AtomicBool::new(false));
+    let renamed = Arc::new(Renamed { inner, is_changing, runs: AtomicU64::new(1) });
+    shared.nodes = Arc::clone(&renamed) as _;
+    let (service, stage) = mounted(|builder| builder.scale_out(shared));
+    let session = open(&service, None).await;
+    renamed.is_changing.store(true, Ordering::SeqCst);
+    let refused = ask(&service, &call_in(&session, 1, "go"), None).await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+    renamed.is_changing.store(false, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(stage.started.load(Ordering::SeqCst), 0);
+    assert_eq!(ask(&service, &call_in(&session, 1, "echo"), None).await.status(), 200, "the id is free");
 }
 
 /// SCL-32: what a client sets at one node holds at the others.
@@ -518,6 +590,11 @@ async fn a_draining_node_answers_new_connections() {
     };
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.text().contains("The server is shutting down"));
+    // A connection whose request comes later is answered too. The next response shows that it was accepted.
+    let mut late = site.connect().await;
+    assert_eq!(site.post(&call_in(&session, 3, "echo")).await.status, 503);
+    late.send(&call_in(&session, 4, "echo").bytes(site.address)).await;
+    assert_eq!(late.reply().await.status, 503);
     site.stage.go.notify_one();
     site.run.take().unwrap().await.unwrap();
     drop(running);

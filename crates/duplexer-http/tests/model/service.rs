@@ -65,7 +65,7 @@ pub mod rpc_response {
     pub struct RpcResponse(pub &'static str);
 
     impl RpcResponse {
-        pub fn is_challenge(&self) -> bool {
+        pub fn is_refusal(&self) -> bool {
             false
         }
 

@@ -5,6 +5,7 @@ use duplexer_types::text::shown;
 use serde::Deserialize;
 use url::Url;
 
+use super::or_default;
 use crate::error::OAuthError;
 use crate::settings::IssuerRules;
 use crate::web::{Document, Web, check_protected, endpoint};
@@ -20,12 +21,16 @@ pub(crate) struct Authority {
     pub(crate) token_endpoint: Option<String>,
     pub(crate) registration_endpoint: Option<String>,
     pub(crate) revocation_endpoint: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) scopes_supported: Vec<String>,
     pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
     pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     pub(crate) token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) dpop_signing_alg_values_supported: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) authorization_response_iss_parameter_supported: bool,
+    #[serde(deserialize_with = "or_default")]
     pub(crate) client_id_metadata_document_supported: bool,
 }
 
@@ -89,7 +94,7 @@ pub(crate) async fn fetch(web: &Web, issuer: &str, rules: &IssuerRules) -> Resul
 
 /// Returns the authorization server of a server of 2025-03-26: its own origin (OAC-80), without metadata its default
 /// endpoints (OAC-81).
-pub(crate) async fn of_origin(web: &Web, server: &Url) -> Result<Authority, OAuthError> {
+pub(crate) async fn of_origin(web: &Web, server: &Url, rules: &IssuerRules) -> Result<Authority, OAuthError> {
     let issuer = origin(server);
     let insecure = |_| OAuthError::InsecureEndpoint { url: shown(&issuer) };
     let url = Url::parse(&format!("{issuer}/.well-known/oauth-authorization-server")).map_err(insecure)?;
@@ -98,7 +103,7 @@ pub(crate) async fn of_origin(web: &Web, server: &Url) -> Result<Authority, OAut
             let malformed =
                 |_| OAuthError::answer(url.as_str(), "it is not the metadata of an authorization server");
             let authority: Authority = serde_json::from_slice(&body).map_err(malformed)?;
-            if authority.issuer.trim_end_matches('/') != issuer {
+            if !rules.accepts(&issuer, &authority.issuer) {
                 return Err(OAuthError::IssuerMismatch {
                     expected: issuer,
                     found: shown(&authority.issuer),
@@ -186,6 +191,18 @@ mod tests {
         }
         assert_eq!(read.matches("ES256").count(), 2, "{read}");
         assert_eq!(read.matches("true").count(), 2, "{read}");
+    }
+
+    /// OAC-17: `null` is a member that is not there, and does not make the document unreadable.
+    #[test]
+    fn members_without_a_value_are_absent() {
+        let text = r#"{"issuer": "https://a", "token_endpoint": "https://a/token", "registration_endpoint": null,
+            "scopes_supported": null, "dpop_signing_alg_values_supported": null,
+            "authorization_response_iss_parameter_supported": null, "client_id_metadata_document_supported": null,
+            "code_challenge_methods_supported": null}"#;
+        let authority: Authority = serde_json::from_str(text).unwrap();
+        assert!(authority.scopes_supported.is_empty() && authority.registration_endpoint.is_none());
+        assert!(!authority.authorization_response_iss_parameter_supported);
     }
 
     /// OAC-20, P-AUC-4

@@ -5,6 +5,7 @@ use duplexer_types::text::shown;
 use serde::Deserialize;
 use url::Url;
 
+use super::or_default;
 use crate::challenge::Challenge;
 use crate::error::OAuthError;
 use crate::web::{Document, Web};
@@ -18,9 +19,9 @@ const NAME: &str = "oauth-protected-resource";
 pub(crate) struct Resource {
     /// Verbatim: the authorization server compares it as text.
     pub(crate) resource: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) authorization_servers: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) scopes_supported: Vec<String>,
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use duplexer_oauth_base::clock;
 use duplexer_types::text::shown;
 use tokio::time::{Instant, timeout};
+use url::Url;
 
 use super::loopback::Listener;
 use super::present::Presenter;
@@ -17,7 +18,7 @@ use crate::event::Event;
 use crate::flow::callback::Callback;
 use crate::flow::pending::{LIFETIME, Pending};
 use crate::oauth::Inner;
-use crate::record::{Entry, StoredClient};
+use crate::record::{ClientOrigin, Credentials, Entry, StoredClient};
 use crate::scope;
 use crate::server::Offer;
 use crate::store::{Key, Record, Swapped};
@@ -160,7 +161,7 @@ impl Inner {
         callback: Callback,
     ) -> Result<(Entry, Tokens), OAuthError> {
         let code = callback.code(&pending)?;
-        let Pending { verifier, entry, redirect_uri, .. } = pending;
+        let Pending { server, verifier, entry, redirect_uri, .. } = pending;
         let missing = || OAuthError::Config("the client of this login is no longer configured".into());
         let identities = self.settings.grant.identities();
         let client = entry.client.resolve(identities, &entry.issuer).ok_or_else(missing)?;
@@ -171,8 +172,32 @@ impl Inner {
         form.add("redirect_uri", &redirect_uri);
         form.add("code_verifier", verifier.reveal());
         form.add_if("resource", entry.resource.as_deref());
-        let tokens = endpoint.tokens(endpoint.request(&form).await?, &entry.requested)?;
+        let answer = match endpoint.request(&form).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.forget_client(&server, &entry, &error).await?;
+                return Err(error);
+            }
+        };
+        let tokens = endpoint.tokens(answer, &entry.requested)?;
         check_binding(self, &tokens)?;
         Ok((entry, tokens))
+    }
+
+    /// Removes a registration that the authorization server no longer knows, so that the next login makes another one.
+    async fn forget_client(&self, server: &str, entry: &Entry, error: &OAuthError) -> Result<(), OAuthError> {
+        let is_unknown = matches!(error.code(), Some("invalid_client" | "unauthorized_client"));
+        let Some(url) = Url::parse(server).ok().filter(|_| is_unknown) else { return Ok(()) };
+        // Tokens that the client still has are not lost with it.
+        let is_only_registered = |found: &Entry| {
+            let is_same = found.client.id == entry.client.id;
+            is_same && found.client.origin == ClientOrigin::Registered && found.tokens.is_none()
+        };
+        let forget = |credentials: &mut Credentials| {
+            if credentials.entry(&entry.issuer).is_some_and(is_only_registered) {
+                credentials.remove(&entry.issuer);
+            }
+        };
+        self.update(&self.server(&url), forget).await.map(drop)
     }
 }

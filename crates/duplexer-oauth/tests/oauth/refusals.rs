@@ -9,9 +9,10 @@ use duplexer_client::{Client, ErrorKind};
 use duplexer_http_client::HttpTransport;
 use duplexer_oauth::{ClientIdentity, OAuth, OAuthError, Secret, Status};
 use http_body::Frame;
+use serde_json::json;
 
 use crate::discovery::login;
-use crate::mock::{Mock, Seen, challenge};
+use crate::mock::{Mock, Seen, answer, challenge};
 use crate::site::{Person, connect, tool};
 
 /// A stream that stays open without an event.
@@ -164,4 +165,38 @@ async fn a_login_in_advance_requests_the_scopes_of_the_challenge() {
     let oauth = login(&person).build().unwrap();
     oauth.login(&open.url()).await.unwrap();
     assert!(!open.seen("/authorize")[0].query.contains_key("scope"));
+}
+
+/// OAC-49: a registration that the authorization server has forgotten is not used for another login.
+#[tokio::test]
+async fn a_forgotten_registration_is_replaced_by_the_next_login() {
+    let mock = Mock::new(|mock, seen| {
+        let is_first = seen.is("POST", "/token") && mock.seen("/token").len() == 1;
+        is_first.then(|| answer(401, &json!({"error": "invalid_client"})))
+    })
+    .await;
+    let person = Person::default();
+    let oauth = login(&person).build().unwrap();
+    let refused = connect(&mock.url(), &oauth).await.err().unwrap();
+    assert!(
+        matches!(&refused, OAuthError::Authority { error, .. } if error == "invalid_client"),
+        "{refused:?}"
+    );
+    assert!(connect(&mock.url(), &oauth).await.is_ok());
+    assert_eq!((mock.seen("/register").len(), person.times()), (2, 2));
+}
+
+/// OAC-99: a login at a server that needs none says so, and does not ask for a client id.
+#[tokio::test]
+async fn a_login_at_an_open_server_says_that_it_needs_none() {
+    let mock = Mock::new(|_, seen| match seen.path.as_str() {
+        "/mcp" => Some(answer(400, &json!({}))),
+        _ => Some(answer(404, &json!({}))),
+    })
+    .await;
+    let person = Person::default();
+    let oauth = login(&person).build().unwrap();
+    let refused = oauth.login(&mock.url()).await.unwrap_err();
+    assert!(refused.to_string().ends_with("it accepts requests without a login"), "{refused}");
+    assert_eq!(person.times(), 0);
 }

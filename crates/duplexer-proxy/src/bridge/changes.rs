@@ -54,6 +54,13 @@ impl Streams {
         Ok(())
     }
 
+    /// Runs work that the session owns.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+
     pub(crate) fn unsubscribe(&self, uri: &str) {
         if let Some(task) = lock(&self.resources).remove(uri) {
             task.abort();

@@ -5,21 +5,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use duplexer_client::ClientError;
 use duplexer_core::dispatch::{Message, OutboundRequest};
-use duplexer_core::error::McpError;
+use duplexer_core::error::{CallError, McpError};
 use duplexer_server::{Context, Outcome};
-use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::meta::key;
 use duplexer_types::methods::{Direction, Method};
 use duplexer_types::resource::SubscribeParams;
-use duplexer_types::task;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{self, WireObject, result_type, result_type_of};
 use tokio::time::sleep;
 
+use super::tasks::{self, Tasked};
 use crate::failure;
 use crate::forward::{call_of, options};
 use crate::link::Link;
@@ -35,16 +35,6 @@ const MAX_ROUNDS: u32 = 32;
 /// Delay before a call is sent again that was not asked anything: doubled with each round, up to the maximum.
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const MAX_DELAY: Duration = Duration::from_millis(250);
-
-/// Returns the capabilities of an envelope server for clients of the handshake era.
-pub(crate) fn capabilities(declared: &ServerCapabilities) -> ServerCapabilities {
-    let mut capabilities = declared.clone();
-    if let Some(extensions) = &mut capabilities.extensions {
-        extensions.remove(task::EXTENSION);
-    }
-    capabilities.extensions = capabilities.extensions.filter(|extensions| !extensions.is_empty());
-    capabilities
-}
 
 /// Serves a request.
 pub(crate) async fn request(
@@ -71,11 +61,9 @@ pub(crate) async fn request(
             link.streams.unsubscribe(&resource(message)?);
             Ok(Outcome::empty())
         }
-        Some(method)
-            if !method.exists(Direction::ClientToServer, version)
-                || matches!(method, Method::TasksGet | Method::TasksCancel) =>
-        {
-            Err(failure::inexpressible("tasks that a client of this era can follow"))
+        method if tasks::concerns(method) => tasks::for_handshake_client(link, upstream, cx, message).await,
+        Some(method) if !method.exists(Direction::ClientToServer, version) => {
+            Err(failure::inexpressible("request of this kind"))
         }
         _ => call(pool, link, upstream, cx, message).await,
     }
@@ -84,6 +72,15 @@ pub(crate) async fn request(
 fn resource(message: &Message) -> Result<String, McpError> {
     let params: SubscribeParams = message.decode().map_err(|error| McpError::InvalidParams(error.into()))?;
     Ok(params.uri)
+}
+
+/// What a request declares that its client can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Declaration {
+    /// What the client has declared.
+    OfClient,
+    /// Tasks too.
+    Tasks,
 }
 
 /// Sends a call in rounds until there is a result.
@@ -96,6 +93,9 @@ async fn call(
 ) -> Result<Outcome, McpError> {
     let mut params = params_for_envelope(message)?;
     let progress = ProgressRoute::of(cx);
+    let tasks = Tasked::new(cx, link, upstream);
+    let is_requested = tasks.is_requested(message)?;
+    let mut declaration = if is_requested { Declaration::Tasks } else { Declaration::OfClient };
     let _entry = upstream.messages.enter(call_of(cx));
     for round in 0..MAX_ROUNDS {
         let mut request = OutboundRequest::new(method_of(message)).params(Json::from(params.clone()));
@@ -106,19 +106,39 @@ async fn call(
         if message.known() == Some(Method::ToolsCall) {
             request.options.headers = pool.tool_headers().emit(message);
         }
-        let text = upstream.client.request_custom(request).await.map_err(failure::of_client)?;
+        let sent = match declaration {
+            Declaration::Tasks => tasks.send(request).await,
+            Declaration::OfClient => upstream.client.request_custom(request).await,
+        };
+        let text = match sent {
+            Err(ClientError::Call(CallError::Rpc(error)))
+                if declaration == Declaration::OfClient && tasks.is_required(&error) =>
+            {
+                // The tool runs as a task only. Nothing has run yet; the proxy waits for the task.
+                declaration = Declaration::Tasks;
+                continue;
+            }
+            sent => sent.map_err(failure::of_client)?,
+        };
         let text = text.as_str();
         match &*result_type_of(text).map_err(McpError::internal)? {
             result_type::INPUT_REQUIRED if message.known().is_some_and(Method::asks_for_input) => {
                 let required: InputRequiredResult = serde_json::from_str(text).map_err(McpError::internal)?;
                 answer(cx, required, &mut params, round).await?;
             }
-            result_type::COMPLETE => {
-                if message.known() == Some(Method::ToolsList) {
-                    pool.tool_headers().learn(text);
-                }
-                return result_for_handshake(message.known(), text);
+            result_type::TASK if declaration == Declaration::Tasks => {
+                return if is_requested {
+                    Tasked::created(text)
+                } else {
+                    result_for_handshake(message.known(), &tasks.waited(text).await?)
+                };
             }
+            result_type::COMPLETE if is_requested => return tasks.finished(text),
+            result_type::COMPLETE if message.known() == Some(Method::ToolsList) => {
+                pool.tool_headers().learn(text);
+                return tasks.listed(text);
+            }
+            result_type::COMPLETE => return result_for_handshake(message.known(), text),
             _ => return Err(failure::inexpressible("results of the kind that it has sent")),
         }
     }
@@ -141,7 +161,7 @@ async fn answer(
     } else {
         let mut responses = JsonObject::new();
         for (name, request) in requests {
-            responses.insert(name, ask(cx, &request).await?);
+            responses.insert(name, ask(cx, &request, None).await?);
         }
         params.insert(INPUT_RESPONSES, Json::from(responses));
     }
@@ -151,8 +171,9 @@ async fn answer(
     Ok(())
 }
 
-/// Sends a question to the client. It was declared in the envelope, so the server knows what the client answers.
-async fn ask(cx: &Context, question: &InputRequest) -> Result<Json, McpError> {
+/// Sends a question to the client, with the task that it belongs to. It was declared in the envelope, so the server knows
+/// what the client answers.
+pub(super) async fn ask(cx: &Context, question: &InputRequest, task: Option<Json>) -> Result<Json, McpError> {
     let version = cx.protocol_version();
     let (method, params) = match question {
         InputRequest::Elicit(params) => (Method::ElicitationCreate, shaped(&**params, version)?),
@@ -164,7 +185,10 @@ async fn ask(cx: &Context, question: &InputRequest) -> Result<Json, McpError> {
         let text = format!("The server asks for '{method}', which revision {version} does not have");
         return Err(McpError::new(ErrorCode::INVALID_REQUEST, text));
     }
-    let request = OutboundRequest::new(method.name()).params(params);
+    let mut request = OutboundRequest::new(method.name()).params(params);
+    if let Some(task) = task {
+        request.meta.insert(key::RELATED_TASK, task);
+    }
     let answer = cx.channel().request(request).await.map_err(McpError::from)?;
     Json::parse(&answer).map_err(McpError::internal)
 }

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use super::listen;
 use super::questions::{Asked, Questions};
+use super::tasks::{self, Wish};
 use crate::failure;
 use crate::forward::{call_of, level_of, options, unknown_state};
 use crate::link::Link;
@@ -35,6 +36,7 @@ use crate::upstream::Upstream;
 /// A call that the server works on, while its client answers questions.
 pub(crate) struct WaitingCall {
     method: Option<Method>,
+    wish: Wish,
     /// One task. Dropping it cancels the request at the server.
     running: JoinSet<Result<ByteString, CallError>>,
     asked: mpsc::Receiver<Asked>,
@@ -71,8 +73,8 @@ pub(crate) async fn request(
     match message.known() {
         Some(Method::ServerDiscover) => return discover(upstream),
         Some(Method::SubscriptionsListen) => return listen::translated(cx, message, link).await,
-        Some(Method::TasksGet | Method::TasksUpdate | Method::TasksCancel) => {
-            return Err(failure::inexpressible("tasks that a client of this era can follow"));
+        method if tasks::concerns(method) => {
+            return tasks::for_envelope_client(link, upstream, message).await;
         }
         Some(method) if method.asks_for_input() => {
             let round: Round = message.decode().map_err(|error| McpError::InvalidParams(error.into()))?;
@@ -80,7 +82,7 @@ pub(crate) async fn request(
                 let mut call = upstream.take(&state).ok_or_else(unknown_state)?;
                 call.resume(cx);
                 return match call.answer(round.responses.unwrap_or_default()) {
-                    Answered::Completely => call.run(upstream, pool).await,
+                    Answered::Completely => call.run(link, upstream, pool).await,
                     Answered::InPart => call.keep(upstream),
                 };
             }
@@ -90,14 +92,20 @@ pub(crate) async fn request(
     if let Some(level) = level_of(cx) {
         set_level(upstream, link, level).await;
     }
-    start(link, upstream, cx, message)?.run(upstream, pool).await
+    let wish = tasks::wish(upstream, message).await?;
+    start(link, upstream, cx, message, wish)?.run(link, upstream, pool).await
 }
 
 /// Describes the server as it would describe itself in this era.
 fn discover(upstream: &Upstream) -> Result<Outcome, McpError> {
     let client = &upstream.client;
     let versions: Vec<String> = ProtocolVersion::envelope_names().into_iter().map(Into::into).collect();
-    let mut result = DiscoverResult::new(versions, client.server_capabilities().clone());
+    let capabilities = tasks::translated(
+        client.server_capabilities(),
+        client.protocol_version(),
+        ProtocolVersion::LATEST_ENVELOPE,
+    );
+    let mut result = DiscoverResult::new(versions, capabilities);
     result.instructions = client.instructions().map(str::to_owned);
     if let Some(info) = client.server_info() {
         let info = Json::encode(info).map_err(McpError::internal)?;
@@ -125,9 +133,10 @@ fn start(
     upstream: &Arc<Upstream>,
     cx: &Context,
     message: &Message,
+    wish: Wish,
 ) -> Result<WaitingCall, McpError> {
     let progress = ProgressRoute::of(cx);
-    let mut request = OutboundRequest::new(method_of(message)).params(params_for_handshake(message)?);
+    let mut request = OutboundRequest::new(method_of(message)).params(params_for_handshake(message, wish)?);
     request.options = options(link, upstream, progress.as_ref());
     let client = ClientProfile::new(None, Some(link.caller().capabilities.clone()));
     let (questions, asked) = Questions::new(client);
@@ -140,7 +149,7 @@ fn start(
     let mut running = JoinSet::new();
     running.spawn(async move { client.forward(request).await });
     let method = message.known();
-    Ok(WaitingCall { method, running, asked, questions, open: Vec::new(), entry, progress })
+    Ok(WaitingCall { method, wish, running, asked, questions, open: Vec::new(), entry, progress })
 }
 
 /// Whether the client has answered all questions.
@@ -178,11 +187,11 @@ impl WaitingCall {
     }
 
     /// Waits for the result or for questions.
-    async fn run(mut self, upstream: &Upstream, pool: &Pool) -> Result<Outcome, McpError> {
+    async fn run(mut self, link: &Link, upstream: &Arc<Upstream>, pool: &Pool) -> Result<Outcome, McpError> {
         loop {
             tokio::select! {
                 biased;
-                ended = self.running.join_next() => return self.finish(ended, upstream, pool),
+                ended = self.running.join_next() => return self.finish(ended, link, upstream, pool),
                 Some(asked) = self.asked.recv() => self.ask(asked),
             }
             while let Ok(asked) = self.asked.try_recv() {
@@ -194,7 +203,13 @@ impl WaitingCall {
         }
     }
 
-    fn finish(&self, ended: Ended, upstream: &Upstream, pool: &Pool) -> Result<Outcome, McpError> {
+    fn finish(
+        &self,
+        ended: Ended,
+        link: &Link,
+        upstream: &Arc<Upstream>,
+        pool: &Pool,
+    ) -> Result<Outcome, McpError> {
         let text = match ended {
             Some(Ok(outcome)) => outcome.map_err(failure::of_call)?,
             Some(Err(error)) => return Err(McpError::internal(error)),
@@ -202,6 +217,10 @@ impl WaitingCall {
         };
         if self.method == Some(Method::ToolsList) {
             pool.tool_headers().learn(&text);
+            upstream.messages.followed().learn(&text);
+        }
+        if self.wish == Wish::Task {
+            return tasks::created(upstream, link, &text);
         }
         result_for_envelope(&text, upstream.client.server_info())
     }
@@ -222,7 +241,7 @@ impl WaitingCall {
 type Ended = Option<Result<Result<ByteString, CallError>, tokio::task::JoinError>>;
 
 /// Returns a random text that no other client can guess.
-fn random_state() -> Result<String, McpError> {
+pub(super) fn random_state() -> Result<String, McpError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| McpError::internal(error.to_string()))?;
     Ok(format!("{:032x}", u128::from_le_bytes(bytes)))

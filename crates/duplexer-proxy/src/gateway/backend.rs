@@ -1,8 +1,7 @@
 //! One server of a gateway: its lists, its sessions and its health, apart from all other servers.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use duplexer_client::{Change, Changes, Client};
@@ -11,7 +10,7 @@ use duplexer_server::RunningServer;
 use duplexer_server::subscriptions::Event;
 use duplexer_types::subscription::SubscriptionFilter;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::lists::{self, Item, List};
 use super::names::BackendSettings;
@@ -23,6 +22,10 @@ use crate::remote::Remote;
 /// Back-off before a server that has failed is tried again: doubled with each attempt in a row, up to the maximum.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// Maximum time that lists wait for a server that has just been started.
+const FIRST_LISTING: Duration = Duration::from_secs(5);
+/// Minimum time between two requests for the lists of a server that reports changes. Equal changes are merged meanwhile.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of resources whose changes are passed on.
 const MAX_WATCHED: usize = 1024;
 
@@ -34,7 +37,8 @@ pub(crate) struct Backend {
     /// Resources that clients are subscribed to.
     watched: Mutex<BTreeSet<String>>,
     signals: Signals,
-    has_begun: AtomicBool,
+    /// When its work started.
+    begun: OnceLock<Instant>,
 }
 
 /// What the server offers, and whether it is there.
@@ -86,7 +90,7 @@ impl Backend {
             offered: Mutex::default(),
             watched: Mutex::default(),
             signals: Signals::default(),
-            has_begun: AtomicBool::new(false),
+            begun: OnceLock::new(),
         })
     }
 
@@ -100,7 +104,7 @@ impl Backend {
 
     /// Returns whether its work is to start now: once.
     pub(crate) fn begin(&self) -> bool {
-        !self.has_begun.swap(true, Ordering::Relaxed)
+        self.begun.set(Instant::now()).is_ok()
     }
 
     /// Returns what the server has last listed.
@@ -108,9 +112,11 @@ impl Backend {
         lock(&self.offered).lists.get(list as usize).cloned().unwrap_or_default()
     }
 
-    /// Waits until the server was asked for its lists for the first time.
+    /// Waits until the server was asked for its lists for the first time, or has had the time for it: a server that hangs
+    /// delays nothing after that.
     pub(crate) async fn first(&self) {
-        self.signals.first.wait().await;
+        let begun = self.begun.get().copied().unwrap_or_else(Instant::now);
+        let _ = timeout_at(begun + FIRST_LISTING, self.signals.first.wait()).await;
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -242,6 +248,9 @@ impl Backend {
                 }
             }
             running.publish(event).await;
+            if !lists.is_empty() {
+                sleep(REFRESH_INTERVAL).await;
+            }
         }
         "the subscription to its changes was lost".to_owned()
     }

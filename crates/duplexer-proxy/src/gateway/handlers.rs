@@ -1,7 +1,6 @@
 //! The methods of a gateway: lists of all servers, and requests to one of them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::McpError;
@@ -18,15 +17,12 @@ use duplexer_types::subscription::SubscriptionsListenParams;
 use duplexer_types::tool::CallToolParams;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::ResultBody;
-use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
 use super::lists::List;
 use super::route::Routed;
 use crate::forward;
 
-/// Maximum time that a list waits for servers that have just been started.
-const FIRST_LISTING: Duration = Duration::from_secs(5);
 /// Number of items of a page.
 const PAGE: usize = 1000;
 
@@ -113,12 +109,14 @@ async fn page(
     };
     first_listing(shared).await;
     let backends = shared.backends();
-    let listed: Vec<_> = backends.iter().map(|backend| backend.list(list)).collect();
+    let listed: Vec<_> = backends.iter().map(|backend| (backend, backend.list(list))).collect();
     let mut names = std::collections::HashSet::new();
-    let is_uri = matches!(list, List::Resources | List::Templates);
-    // The first server that has a URI keeps it.
-    let items = listed.iter().flat_map(|items| items.iter());
-    let mut items = items.filter(|item| !is_uri || names.insert(item.name.as_str())).skip(start);
+    let items = listed.iter().flat_map(|(backend, items)| {
+        items.iter().map(|item| (list.seen_name(backend.settings(), &item.name), item))
+    });
+    // The first server that has a name or a URI keeps it: requests go there.
+    let items = items.filter(|(name, _)| names.insert(name.clone())).map(|(_, item)| item);
+    let mut items = items.skip(start);
     let page: Vec<_> = items.by_ref().take(PAGE).map(|item| item.seen_in(list, version)).collect();
     let mut members = JsonObject::new();
     members.insert(list.member(), Json::encode(&page).map_err(McpError::internal)?);
@@ -128,11 +126,10 @@ async fn page(
     Outcome::custom(&members)
 }
 
-/// Waits until every server was asked for its lists, up to a limit.
+/// Waits until every server was asked for its lists, or has had the time for it.
 async fn first_listing(shared: &Shared) {
-    let deadline = Instant::now() + FIRST_LISTING;
     for backend in shared.backends() {
-        let _ = timeout_at(deadline, backend.first()).await;
+        backend.first().await;
     }
 }
 

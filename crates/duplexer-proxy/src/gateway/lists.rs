@@ -93,6 +93,14 @@ impl List {
         }
     }
 
+    /// Returns the name under which clients see an item of a server, or its URI.
+    pub(crate) fn seen_name(self, settings: &BackendSettings, name: &str) -> String {
+        match self {
+            Self::Tools | Self::Prompts => settings.named(name),
+            Self::Resources | Self::Templates => name.to_owned(),
+        }
+    }
+
     /// Returns whether the server has declared that it has this list.
     pub(crate) fn is_offered(self, client: &Client) -> bool {
         let capabilities = client.server_capabilities();
@@ -104,12 +112,37 @@ impl List {
     }
 }
 
+/// What is left out of a list: one report for all of it.
+#[derive(Default)]
+struct LeftOut {
+    count: usize,
+    /// The first name.
+    name: String,
+}
+
 /// Requests a whole list. Returns what is valid of it, within the limits.
 pub(crate) async fn fetch(
     client: &Client,
     list: List,
     settings: &BackendSettings,
     tool_headers: &ToolHeaders,
+) -> Result<Vec<Item>, String> {
+    let mut left_out = LeftOut::default();
+    let items = pages(client, list, settings, tool_headers, &mut left_out).await;
+    if left_out.count > 0 {
+        let LeftOut { count, name } = left_out;
+        let server = settings.name();
+        tracing::warn!(server, ?list, count, name, "items are left out: their names are invalid or repeated");
+    }
+    items
+}
+
+async fn pages(
+    client: &Client,
+    list: List,
+    settings: &BackendSettings,
+    tool_headers: &ToolHeaders,
+    left_out: &mut LeftOut,
 ) -> Result<Vec<Item>, String> {
     let (mut items, mut names, mut bytes) = (Vec::new(), HashSet::new(), 0);
     let mut cursor: Option<Json> = None;
@@ -131,7 +164,7 @@ pub(crate) async fn fetch(
                 );
                 return Ok(items);
             }
-            if let Some(item) = valid(item, list, settings, &mut names) {
+            if let Some(item) = valid(item, list, settings, &mut names, left_out) {
                 items.push(item);
             }
         }
@@ -155,19 +188,23 @@ async fn page(client: &Client, list: List, cursor: Option<Json>) -> Result<Json,
 }
 
 /// Returns the item as clients see it, unless its name is invalid, repeated or not offered.
-fn valid(item: Json, list: List, settings: &BackendSettings, names: &mut HashSet<String>) -> Option<Item> {
+fn valid(
+    item: Json,
+    list: List,
+    settings: &BackendSettings,
+    names: &mut HashSet<String>,
+    left_out: &mut LeftOut,
+) -> Option<Item> {
     let mut members: JsonObject = item.decode().ok()?;
     let name: String = members.get(list.key())?.decode().ok()?;
     let is_plain = !name.is_empty()
         && name.len() <= MAX_NAME
         && !name.chars().any(|character| character.is_control() || is_invisible(character));
     if !is_plain || !names.insert(name.clone()) {
-        tracing::warn!(
-            server = settings.name(),
-            name = shown(&name),
-            ?list,
-            "an item is left out: its name is invalid or repeated"
-        );
+        if left_out.count == 0 {
+            left_out.name = shown(&name);
+        }
+        left_out.count += 1;
         return None;
     }
     if !settings.offers(&name) {

@@ -84,12 +84,31 @@ async fn a_server_that_fails_or_hangs_does_not_hold_up_the_rest() {
     let listed = timeout(Duration::from_secs(10), names(&client)).await.expect("lists do not hang");
     assert_eq!(listed, ["b__who", "b__secret"]);
     assert_eq!(text(&client.call_tool("b__who", ()).await.unwrap().content), "b");
+    // A server that hangs has had its time: nothing waits for it again.
+    let begun = tokio::time::Instant::now();
+    assert_eq!(names(&client).await, ["b__who", "b__secret"]);
+    assert!(client.call_tool("stuck__any", ()).await.unwrap_err().to_string().contains("stuck__any"));
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     tokio::time::sleep(Duration::from_secs(100)).await;
     let health = handle.health();
     let down: Vec<_> = health.iter().map(|health| (health.name.as_str(), health.is_up)).collect();
     assert_eq!(down, [("down", false), ("stuck", false), ("b", true)]);
     assert!(health[0].failure.as_ref().unwrap().contains("switched off"), "{health:?}");
     assert!(health[1].failure.as_ref().unwrap().contains("no session within"), "{health:?}");
+    client.close().await;
+}
+
+/// Two servers that have a name in common: the first one has it, in lists and for calls.
+#[tokio::test]
+async fn a_name_of_two_servers_is_that_of_the_first() {
+    let settings = |name: &str| BackendSettings::new(name).prefix("");
+    let gateway = Gateway::new("office", "1")
+        .backend(settings("a"), proxied(&small("a"), Speaks::Both))
+        .backend(settings("b"), proxied(&small("b"), Speaks::Both));
+    let (server, _handle) = gateway.server().unwrap();
+    let client = TestClient::connect(&server, client(Era::Envelope)).await.unwrap();
+    assert_eq!(names(&client).await, ["who", "secret"]);
+    assert_eq!(text(&client.call_tool("who", ()).await.unwrap().content), "a");
     client.close().await;
 }
 

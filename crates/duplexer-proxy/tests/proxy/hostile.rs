@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use duplexer::Server;
 use duplexer::client::prelude::*;
 use duplexer::proxy::{BackendSettings, Gateway};
+use duplexer::server::subscriptions::{Event, MemoryBus};
 use duplexer::server::{Outcome, Reply};
 use duplexer::testing::TestClient;
 use duplexer::types::methods;
@@ -58,6 +60,39 @@ async fn huge_lists_are_cut() {
         format!(r#"{{"tools":[{}]}}"#, tools.join(","))
     };
     assert_eq!(listed(&listing(page).0).await.len(), 10_000);
+}
+
+/// A server that reports changes without end has its lists requested at a bounded rate.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_changes_is_merged() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let server = Server::builder("liar", "1")
+        .notification_options(duplexer::server::NotificationOptions::all())
+        .subscriptions(MemoryBus::new())
+        .on(methods::ToolsList, move |_: PaginatedParams| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let text = format!(r#"{{"tools":[{}]}}"#, tool("t"));
+            async move { Ok::<_, McpError>(Reply::<ListToolsResult>::Other(Outcome::raw(text))) }
+        })
+        .while_running(|cx| async move {
+            loop {
+                cx.server().publish(Event::ToolsChanged).await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .build()
+        .unwrap();
+    let remote = proxied(&server, Speaks::OnlyHandshake);
+    let gateway = Gateway::new("g", "1").backend(BackendSettings::new("x"), remote);
+    let (server, _handle) = gateway.server().unwrap();
+    let client = TestClient::connect(&server, client(Era::Handshake)).await.unwrap();
+    assert_eq!(client.all_tools().await.unwrap().len(), 1);
+    let before = requests.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let more = requests.load(Ordering::SeqCst) - before;
+    assert!((1..=101).contains(&more), "{more} requests in 10 s");
+    client.close().await;
 }
 
 /// Names that are repeated, empty, not strings, or that a terminal would interpret are left out.

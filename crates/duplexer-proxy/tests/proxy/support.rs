@@ -44,6 +44,12 @@ pub(crate) struct Seat {
     seat: String,
 }
 
+impl Seat {
+    pub(crate) fn seat(&self) -> &str {
+        &self.seat
+    }
+}
+
 /// A server with one of everything.
 pub(crate) fn everything() -> Server {
     let extra = || Tool::new("extra", || async { "extra" });

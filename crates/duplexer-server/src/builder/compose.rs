@@ -64,6 +64,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 impl Deferred {
     fn absorb(&mut self, other: Self, merged: &Merged<'_>) {
         self.faults.extend(other.faults);
+        self.observers.extend(other.observers);
         self.logging |= other.logging;
         self.max_file_size = self.max_file_size.or(other.max_file_size);
         // A later hint takes precedence over an earlier one.

@@ -7,9 +7,11 @@ mod error;
 mod input;
 mod middleware;
 mod output;
+mod result_cache;
 mod run;
 mod settings;
 mod spec;
+mod tool_scopes;
 pub(crate) mod ui;
 
 use std::fmt;
@@ -36,8 +38,10 @@ use output::Fallible;
 #[doc(hidden)]
 pub use output::{PassThrough, Returned};
 pub use output::{ToolOutput, WithText};
+pub use result_cache::ResultCache;
 pub(crate) use run::{CallTool, into_outcome};
 pub(crate) use spec::{Execution, ToolContract, ToolSpec};
+pub use tool_scopes::ToolScopes;
 
 /// A tool that can be registered with a server whose state is `S`: its definition and its function.
 ///

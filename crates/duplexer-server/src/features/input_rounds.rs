@@ -80,6 +80,7 @@ impl<S> Context<S> {
     pub async fn ask(&self, key: &str, request: impl Into<InputRequest>) -> Result<InputResponse, McpError> {
         let request = request.into();
         input::require(&request, key, self.connection().client())?;
+        self.scope().note_question();
         if let Some(task) = self.scope().task() {
             return Box::pin(self.ask_in_task(task, key, request)).await;
         }

@@ -15,6 +15,7 @@ use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use crate::features::subscriptions::ChangeDelivery;
+use crate::kernel::observer::{Observers, OpenConnection};
 use crate::kernel::principal::Principal;
 use duplexer_core::dispatch::{Message, NoChannel, Outbound, lock};
 use duplexer_core::error::McpError;
@@ -56,6 +57,8 @@ pub struct Connection {
     /// At most one value per type.
     state: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     on_close: CloseStack,
+    /// Set by the handshake of a server with observers.
+    open: OnceLock<OpenConnection>,
 }
 
 /// The source of the facts about the client.
@@ -160,6 +163,7 @@ impl Connection {
             caller: Caller::default(),
             state: Mutex::default(),
             on_close: CloseStack::default(),
+            open: OnceLock::new(),
         }
     }
 
@@ -214,6 +218,13 @@ impl Connection {
     pub(crate) fn agree(&self, negotiated: Negotiated) {
         if let Opening::Handshake { agreed, .. } = &self.opening {
             let _ = agreed.set(negotiated);
+        }
+    }
+
+    /// Tells the observers that the handshake has opened this connection, and later that it has closed.
+    pub(crate) fn observe(&self, observers: &Observers) {
+        if !observers.is_empty() {
+            self.open.get_or_init(|| OpenConnection::begin(observers, self.version()));
         }
     }
 

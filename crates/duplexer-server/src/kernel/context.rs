@@ -1,5 +1,6 @@
 //! The context of one message: the client, the revision, the params and the channel back to the client.
 
+mod abandon;
 mod ask;
 mod logging;
 mod nested;
@@ -19,12 +20,14 @@ use serde::de::DeserializeOwned;
 
 use crate::features::tasks::TaskCall;
 use crate::kernel::connection::{ClientCapability, Connection};
+use crate::kernel::observer::TargetCell;
 use crate::kernel::principal::Principal;
 use crate::registry::{RunningServer, SlotId, StateSlot};
 use duplexer_core::dispatch::{CallContext, Cancellation, Channel, Message, NotifyFuture, StreamClosing};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::TransportContext;
 
+pub(crate) use abandon::AbandonOnDrop;
 pub use ask::TypedParams;
 pub(crate) use ask::is_change;
 pub use logging::Logger;
@@ -81,6 +84,10 @@ pub(crate) struct Scope {
     pub(crate) input_rounds: crate::features::input_rounds::InputRounds,
     /// The task that this call is, or can become.
     task: Option<Arc<TaskCall>>,
+    /// The tool that is called.
+    pub(crate) target: TargetCell,
+    /// Set when the handler sends the client a request: its result can then depend on the answer.
+    asked: AtomicBool,
 }
 
 impl Scope {
@@ -105,7 +112,23 @@ impl Scope {
             last_progress: progress::LastProgress::none(),
             input_rounds: crate::features::input_rounds::InputRounds::default(),
             task: None,
+            target: TargetCell::new(),
+            asked: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_deref()
+    }
+
+    /// Notes that the client is asked on behalf of this call.
+    pub(crate) fn note_question(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the client was asked on behalf of this call.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Returns the scope of a call that is a task, or can become one.
@@ -333,27 +356,6 @@ impl<S> Context<S> {
     pub(crate) fn with_message(mut self, message: Arc<Message>) -> Self {
         self.message = message;
         self
-    }
-}
-
-/// Marks a call as [cancelled](Context::is_cancelled) when it is dropped before the call has ended.
-pub(crate) struct AbandonOnDrop(Option<Arc<Scope>>);
-
-impl AbandonOnDrop {
-    pub(crate) fn new<S>(cx: &Context<S>) -> Self {
-        Self(Some(Arc::clone(&cx.scope)))
-    }
-
-    pub(crate) fn ended(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for AbandonOnDrop {
-    fn drop(&mut self) {
-        if let Some(scope) = &self.0 {
-            scope.abandoned.store(true, Ordering::Relaxed);
-        }
     }
 }
 

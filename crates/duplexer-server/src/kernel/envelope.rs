@@ -208,7 +208,7 @@ fn check_headers<'a>(
         return Ok(None);
     };
     match name_header {
-        Values::One(value) if headers::decode(value).is_some_and(|value| value == named) => Ok(Some(named)),
+        Values::One(value) if holds(value, &named) => Ok(Some(named)),
         _ => {
             let name = headers::NAME.lower;
             mismatch(format!("{name} header does not match the request body's '{field}' parameter"))
@@ -218,7 +218,15 @@ fn check_headers<'a>(
 
 /// Returns whether a header that is never encoded holds this text. Surrounding white space does not count.
 fn says(values: Values<'_>, text: &str) -> bool {
-    matches!(values, Values::One(value) if value.trim_ascii() == text.as_bytes())
+    let text = text.as_bytes();
+    matches!(values, Values::One(value) if value == text || value.trim_ascii() == text)
+}
+
+/// Returns whether a header that can be encoded holds this text.
+fn holds(value: &[u8], text: &str) -> bool {
+    // Nearly every name is like this, and means itself.
+    let is_plain = |value: &[u8]| value.first() != Some(&b'=') && value.iter().all(u8::is_ascii_graphic);
+    (value == text.as_bytes() && is_plain(value)) || headers::decode(value).is_some_and(|value| value == text)
 }
 
 /// Returns a member of the params, if it is a string.

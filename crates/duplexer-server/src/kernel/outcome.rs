@@ -7,6 +7,7 @@ use std::fmt;
 use bytestring::ByteString;
 use duplexer_types::json::Json;
 use duplexer_types::lifecycle::EmptyResult;
+use duplexer_types::tool::CallToolResult;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{self, ResultBody, ResultMeta};
 use serde::de::DeserializeOwned;
@@ -27,7 +28,11 @@ use duplexer_core::error::McpError;
 /// }
 /// assert!(!outcome.is_error());
 /// ```
-pub struct Outcome(Repr);
+pub struct Outcome {
+    repr: Repr,
+    /// Maximum size of its text, in bytes.
+    limit: usize,
+}
 
 enum Repr {
     /// Written in the shape of its revision, with `_meta`.
@@ -41,7 +46,7 @@ enum Repr {
 impl Outcome {
     /// Wraps a result of the protocol.
     pub fn of<R: ResultBody>(result: R) -> Self {
-        Self(Repr::Typed(Box::new(result)))
+        Self::from(Repr::Typed(Box::new(result)))
     }
 
     /// Returns a result without content.
@@ -63,7 +68,7 @@ impl Outcome {
             return Ok(Self::empty());
         }
         if json.is_object() {
-            Ok(Self(Repr::Custom(json)))
+            Ok(Repr::Custom(json).into())
         } else {
             Err(invalid_result("it is not an object"))
         }
@@ -71,12 +76,12 @@ impl Outcome {
 
     /// Wraps the JSON text of a whole result. It is written verbatim: the caller owns its envelope.
     pub fn raw(text: impl Into<ByteString>) -> Self {
-        Self(Repr::Raw(text.into()))
+        Self::from(Repr::Raw(text.into()))
     }
 
     /// Returns the result as an `R`, if it is one.
     pub fn downcast_ref<R: ResultBody>(&self) -> Option<&R> {
-        match &self.0 {
+        match &self.repr {
             Repr::Typed(result) => result.as_any().downcast_ref(),
             Repr::Custom(_) | Repr::Raw(_) => None,
         }
@@ -84,7 +89,7 @@ impl Outcome {
 
     /// Returns the result as a mutable `R`, if it is one.
     pub fn downcast_mut<R: ResultBody>(&mut self) -> Option<&mut R> {
-        match &mut self.0 {
+        match &mut self.repr {
             Repr::Typed(result) => result.as_any_mut().downcast_mut(),
             Repr::Custom(_) | Repr::Raw(_) => None,
         }
@@ -96,15 +101,16 @@ impl Outcome {
     ///
     /// Returns the outcome unchanged if it is not an `R`.
     pub fn into_typed<R: ResultBody + DeserializeOwned>(self) -> Result<R, Self> {
-        match self.0 {
+        let limit = self.limit;
+        match self.repr {
             Repr::Typed(result) if result.as_any().is::<R>() => match result.into_any().downcast::<R>() {
                 Ok(result) => Ok(*result),
                 // Checked by the guard above; there is no result left to return.
                 Err(_) => Err(Self::empty()),
             },
-            Repr::Typed(result) => Err(Self(Repr::Typed(result))),
-            Repr::Custom(json) => json.decode().map_err(|_| Self(Repr::Custom(json))),
-            Repr::Raw(text) => serde_json::from_str(&text).map_err(|_| Self(Repr::Raw(text))),
+            Repr::Typed(result) => Err(Self { repr: Repr::Typed(result), limit }),
+            Repr::Custom(json) => json.decode().map_err(|_| Self { repr: Repr::Custom(json), limit }),
+            Repr::Raw(text) => serde_json::from_str(&text).map_err(|_| Self { repr: Repr::Raw(text), limit }),
         }
     }
 
@@ -115,24 +121,35 @@ impl Outcome {
             #[serde(rename = "isError", default)]
             is_error: bool,
         }
-        match (&self.0, self.text()) {
+        match (&self.repr, self.text()) {
             (Repr::Typed(result), _) => result.is_error(),
             (_, text) => serde_json::from_str::<IsError>(text).is_ok_and(|read| read.is_error),
         }
     }
 
+    /// Returns whether this is a result of the protocol that has not been written yet.
+    pub fn is_typed(&self) -> bool {
+        matches!(self.repr, Repr::Typed(_))
+    }
+
     /// Returns the `resultType` of this result in the envelope era.
     pub fn result_type(&self) -> Cow<'_, str> {
-        match &self.0 {
+        match &self.repr {
             Repr::Typed(result) => result.result_type().into(),
             // A `resultType` that is not a string is unknown, and therefore not a final result.
             Repr::Custom(_) | Repr::Raw(_) => wire::result_type_of(self.text()).unwrap_or_default(),
         }
     }
 
+    /// Limits the size of the text. A limit that it already has stays if it is smaller.
+    pub(crate) fn limited(mut self, bytes: usize) -> Self {
+        self.limit = self.limit.min(bytes);
+        self
+    }
+
     /// Returns whether it is finished text, which is neither checked nor changed.
     pub(crate) fn is_raw(&self) -> bool {
-        matches!(self.0, Repr::Raw(_))
+        matches!(self.repr, Repr::Raw(_))
     }
 
     /// Decodes the result as an `R`, if it is text.
@@ -142,7 +159,7 @@ impl Outcome {
 
     /// Returns the JSON text of a result that is text.
     pub(crate) fn as_text(&self) -> Option<&str> {
-        match &self.0 {
+        match &self.repr {
             Repr::Typed(_) => None,
             Repr::Custom(_) | Repr::Raw(_) => Some(self.text()),
         }
@@ -150,15 +167,15 @@ impl Outcome {
 
     /// Replaces the text. The new text gets `_meta` only if the old one did.
     pub(crate) fn with_text(self, text: String) -> Result<Self, serde_json::Error> {
-        match self.0 {
+        match self.repr {
             Repr::Typed(_) | Repr::Raw(_) => Ok(Self::raw(text)),
-            Repr::Custom(_) => Ok(Self(Repr::Custom(Json::parse(&text)?))),
+            Repr::Custom(_) => Ok(Self { repr: Repr::Custom(Json::parse(&text)?), limit: self.limit }),
         }
     }
 
     /// Returns the JSON of a result that has no type.
     pub(crate) fn text(&self) -> &str {
-        match &self.0 {
+        match &self.repr {
             Repr::Typed(_) => "{}",
             Repr::Custom(json) => json.as_str(),
             Repr::Raw(text) => text,
@@ -172,14 +189,43 @@ impl Outcome {
         version: ProtocolVersion,
         stamp: ResultMeta<'_>,
     ) -> Result<(), serde_json::Error> {
-        match &self.0 {
-            Repr::Typed(result) => result.write(out, version, stamp),
-            Repr::Custom(json) => wire::write_custom_result(out, json, version, stamp),
-            Repr::Raw(text) => {
-                out.extend_from_slice(text.as_bytes());
-                Ok(())
-            }
+        let start = out.len();
+        match &self.repr {
+            Repr::Typed(result) => result.write(out, version, stamp)?,
+            Repr::Custom(json) => wire::write_custom_result(out, json, version, stamp)?,
+            Repr::Raw(text) => out.extend_from_slice(text.as_bytes()),
         }
+        let size = out.len() - start;
+        if size > self.limit {
+            out.truncate(start);
+            return self.write_too_large(size, out, version, stamp);
+        }
+        Ok(())
+    }
+
+    /// Writes what takes the place of a result that is too large: of a tool, an error for the model.
+    #[cold]
+    fn write_too_large(
+        &self,
+        size: usize,
+        out: &mut Vec<u8>,
+        version: ProtocolVersion,
+        stamp: ResultMeta<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let limit = self.limit;
+        tracing::warn!(size, limit, "a result is larger than the limit");
+        if self.downcast_ref::<CallToolResult>().is_none() {
+            let text = format!("the result has {size} bytes, and the limit is {limit}");
+            return Err(serde::ser::Error::custom(text));
+        }
+        let text = format!("The result has {size} bytes. The limit is {limit}: request less.");
+        wire::write_result(out, &CallToolResult::error(text), version, stamp)
+    }
+}
+
+impl From<Repr> for Outcome {
+    fn from(repr: Repr) -> Self {
+        Self { repr, limit: usize::MAX }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::features::input_rounds::InputRoundFuture;
 use crate::kernel::connection::Connection;
 use crate::kernel::context::{Context, Scope, StateMap};
 use crate::kernel::handler::{Entry, fail};
+use crate::kernel::observer::Observation;
 use crate::kernel::outcome::{Outcome, invalid_result};
 use crate::kernel::principal::Principal;
 use crate::middleware::Next;
@@ -43,7 +44,12 @@ pub struct PendingResponse {
 
 impl Body for PendingResponse {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        self.outcome.write(out, self.version, self.running.stamp(self.method))
+        let start = out.len();
+        self.outcome.write(out, self.version, self.running.stamp(self.method))?;
+        for observer in self.running.registry().observers.iter() {
+            observer.written(self.method, out.len() - start);
+        }
+        Ok(())
     }
 }
 
@@ -95,19 +101,12 @@ impl ServerRunner {
         let message = message.into();
         let scope = self.scope(call, &message);
         async move {
+            let observation = Observation::begin(&scope, &message);
             let cx = Context::new(Arc::clone(&scope), Arc::clone(&message));
-            let outcome =
-                Next::outermost().enter(cx).await.map_err(|error| in_revision(error, scope.version))?;
-            let method = *lock(&scope.method);
-            let mut version = scope.version;
-            check_kind(&outcome, method, version)?;
-            input::check(&outcome, version, &scope.connection)?;
-            // The handshake takes effect only after the whole chain has succeeded.
-            if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
-                version = agreed.version;
-                scope.connection.agree(agreed);
-            }
-            Ok(PendingResponse { outcome, running: scope.running.clone(), version, method })
+            let outcome = Next::outermost().enter(cx).await;
+            let response = pending_response(&scope, &message, outcome);
+            observation.end(&response);
+            response
         }
     }
 
@@ -128,11 +127,34 @@ impl ServerRunner {
     pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Message>>) {
         let message = message.into();
         self.confirm(&message);
-        let cx = Context::new(self.scope(call, &message), Arc::clone(&message));
-        if let Err(error) = Next::outermost().enter(cx).await {
+        let scope = self.scope(call, &message);
+        let observation = Observation::begin(&scope, &message);
+        let outcome = Next::outermost().enter(Context::new(Arc::clone(&scope), Arc::clone(&message))).await;
+        observation.end_notification(&outcome);
+        if let Err(error) = outcome {
             tracing::warn!(method = ?message.method(), %error, "a notification's handler failed");
         }
     }
+}
+
+/// Checks the outcome of the chain, and applies a handshake.
+fn pending_response(
+    scope: &Scope,
+    message: &Message,
+    outcome: Result<Outcome, McpError>,
+) -> Result<PendingResponse, McpError> {
+    let outcome = outcome.map_err(|error| in_revision(error, scope.version))?;
+    let method = *lock(&scope.method);
+    let mut version = scope.version;
+    check_kind(&outcome, method, version)?;
+    input::check(&outcome, version, &scope.connection)?;
+    // The handshake takes effect only after the whole chain has succeeded.
+    if let Some(agreed) = lifecycle::agreement(method, message, &outcome) {
+        version = agreed.version;
+        scope.connection.agree(agreed);
+        scope.connection.observe(&scope.running.registry().observers);
+    }
+    Ok(PendingResponse { outcome, running: scope.running.clone(), version, method })
 }
 
 /// Converts an error into the form of the revision.

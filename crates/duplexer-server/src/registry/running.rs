@@ -199,6 +199,11 @@ impl RunningServer {
         }
     }
 
+    /// Returns whether the server has observers.
+    pub(crate) fn is_observed(&self) -> bool {
+        !self.registry().observers.is_empty()
+    }
+
     pub(crate) fn registry(&self) -> &Registry {
         &self.0.server.0
     }

@@ -3,6 +3,7 @@
 //! Both spellings are read: `mcpServers` (Claude, Cursor) and `servers` (VS Code). Variables are expanded when an entry is
 //! opened, so that one that is not set fails its own server only.
 
+mod address;
 mod entry;
 mod variables;
 
@@ -12,6 +13,7 @@ use std::path::Path;
 
 use duplexer_types::json::{Json, JsonObject, find_member};
 
+pub use address::ServerAddress;
 pub use entry::ServerEntry;
 
 /// Maximum size of a file, in bytes.

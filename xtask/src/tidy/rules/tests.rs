@@ -36,6 +36,17 @@ name = "twice"
 version = "0.4.3"
 "#;
 
+const MANIFEST: &str = "crates/x/Cargo.toml";
+const PACKAGED: &str = r#"
+[package]
+description = "X"
+license.workspace = true
+readme = "README.md"
+keywords.workspace = true
+categories.workspace = true
+[package.metadata.docs.rs]
+"#;
+
 /// The rule, a tree that breaks it, and the line of the finding.
 const BROKEN: &[(&str, Files, usize)] = &[
     ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use crate::dispatch::Peer;")], 1),
@@ -199,6 +210,17 @@ const BROKEN: &[(&str, Files, usize)] = &[
         &[(DENY_PATH, "[bans]\nskip = [\n  { crate = \"twice@0.2\" },\n]"), (LOCK, LOCKED)],
         3,
     ),
+    ("package", &[(MANIFEST, PACKAGED), ("crates/x/README.md", ""), ("crates/x/LICENSE-MIT", "")], 0),
+    (
+        "package",
+        &[
+            (MANIFEST, "[package]\nlicense.workspace = true"),
+            ("crates/x/README.md", ""),
+            ("crates/x/LICENSE-MIT", ""),
+            ("crates/x/LICENSE-APACHE", ""),
+        ],
+        0,
+    ),
 ];
 
 /// The rule and a tree that keeps it, for possible false positives.
@@ -331,6 +353,16 @@ const KEPT: &[(&str, Files)] = &[
         &[(LOCK, "name = \"a\"\nsource = \"registry+https://github.com/rust-lang/crates.io-index\"")],
     ),
     ("dependency-versions", &[(DENY_PATH, DENY), (LOCK, LOCKED)]),
+    (
+        "package",
+        &[
+            (MANIFEST, PACKAGED),
+            ("crates/x/README.md", ""),
+            ("crates/x/LICENSE-MIT", ""),
+            ("crates/x/LICENSE-APACHE", ""),
+        ],
+    ),
+    ("package", &[(MANIFEST, "[package]\npublish = false")]),
 ];
 
 fn check(rule: &str, files: &[(&str, &str)]) -> Vec<Finding> {

@@ -11,7 +11,7 @@ use crate::dispatch::outbound::{BoxFuture, CallOptions, NotifyFuture, OnDrop, Ou
 use crate::dispatch::outbox::{Admission, Delivery, Enqueued};
 use crate::dispatch::outgoing_call::{self, CallTransport};
 use crate::error::CallError;
-use crate::transport::FrameMeta;
+use crate::transport::{FrameMeta, PolledExchange};
 
 /// Channel to the peer of a connection, outside any request of the peer. Clones share the connection.
 #[derive(Clone)]
@@ -146,6 +146,10 @@ impl CallTransport for Queued<'_> {
     /// A reader that waits for capacity must read on now, or it would never see the response.
     fn registered(&self) {
         self.shared.capacity_freed.notify_one();
+    }
+
+    fn begin(&self, id: &RequestId, frame: &mut Vec<u8>) -> Option<Box<dyn PolledExchange>> {
+        self.shared.outbox.begin(id, frame, self.meta.as_ref())
     }
 
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {

@@ -25,6 +25,13 @@ use crate::transport::{BackChannel, FrameWriter};
 /// Watches the connections of this process.
 static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(Watchdog::default);
 
+/// Starts what watches handlers that compute without awaiting. Otherwise it starts with the first handler, which waits for
+/// that. For `run_stdio`, whose first thread has nothing else to do.
+#[doc(hidden)]
+pub fn start_watchdog() {
+    WATCHDOG.prepare();
+}
+
 pub(super) struct Shared {
     pub(super) outbox: Outbox,
     pub(super) table: Mutex<Table>,

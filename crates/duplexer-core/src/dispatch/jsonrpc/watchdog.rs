@@ -81,6 +81,15 @@ struct Registry {
     is_parked: bool,
 }
 
+impl Registry {
+    fn ensure_thread(&mut self, start: impl FnOnce() -> io::Result<Thread>) -> io::Result<()> {
+        if self.thread.is_none() {
+            self.thread = Some(start()?);
+        }
+        Ok(())
+    }
+}
+
 /// A watched connection and what the thread saw of it at the last tick.
 ///
 /// It is dropped when the connection has ended or is idle, so there are never more than there are connections.
@@ -95,14 +104,9 @@ impl Watchdog {
     /// Watches a connection until it ends or is idle. Calls `start` if there is no thread yet.
     pub(crate) fn watch(&self, connection: Weak<dyn Watched>, start: impl FnOnce() -> io::Result<Thread>) {
         let mut registry = lock(&self.registry);
-        if registry.thread.is_none() {
-            match start() {
-                Ok(thread) => registry.thread = Some(thread),
-                Err(error) => {
-                    tracing::warn!(%error, "no watchdog: a handler that computes without awaiting may delay others");
-                    return;
-                }
-            }
+        if let Err(error) = registry.ensure_thread(start) {
+            tracing::warn!(%error, "no watchdog: a handler that computes without awaiting may delay others");
+            return;
         }
         registry.new.push(connection);
         // A thread that ticks is not woken: an early check would take a short tick for stalled handlers.
@@ -111,6 +115,12 @@ impl Watchdog {
         {
             thread.unpark();
         }
+    }
+
+    /// Starts the thread before there is a connection, so that the first handler need not wait for it.
+    pub(crate) fn prepare(&'static self) {
+        // If it fails, the first handler tries again and reports it.
+        let _ = lock(&self.registry).ensure_thread(|| self.start());
     }
 
     /// Starts the thread.

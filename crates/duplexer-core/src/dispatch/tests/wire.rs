@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod closing;
+mod exchanges;
 mod frame_meta;
 mod junk;
 mod limits;

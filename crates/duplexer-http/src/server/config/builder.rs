@@ -11,6 +11,7 @@ use crate::server::StreamableHttp;
 use crate::server::http_sse::InvalidPath;
 use crate::server::security::InvalidName;
 use crate::server::serve::path_service::PATH;
+use crate::server::server_card::ServerCard;
 use crate::server::service_state::ServiceState;
 use crate::session::{EventStore, Reach, SharedStores};
 
@@ -34,13 +35,14 @@ use crate::session::{EventStore, Reach, SharedStores};
 #[derive(Debug)]
 pub struct StreamableHttpBuilder {
     server: Server,
-    config: Config,
+    pub(super) config: Config,
+    pub(super) card: Option<ServerCard>,
     fault: Option<HttpConfigError>,
 }
 
 impl StreamableHttpBuilder {
     pub(in crate::server) fn new(server: Server) -> Self {
-        Self { server, config: Config::default(), fault: None }
+        Self { server, config: Config::default(), card: None, fault: None }
     }
 
     /// Sets the only path that is served, with and without a trailing slash. For a service without a router.
@@ -328,7 +330,7 @@ impl StreamableHttpBuilder {
         self
     }
 
-    fn fault(&mut self, fault: HttpConfigError) {
+    pub(super) fn fault(&mut self, fault: HttpConfigError) {
         self.fault.get_or_insert(fault);
     }
 
@@ -337,9 +339,13 @@ impl StreamableHttpBuilder {
     /// # Errors
     ///
     /// Returns the first invalid setting.
-    pub fn build(self) -> Result<StreamableHttp, HttpConfigError> {
+    pub fn build(mut self) -> Result<StreamableHttp, HttpConfigError> {
         if let Some(fault) = self.fault {
             return Err(fault);
+        }
+        if let Some(card) = &self.card {
+            let routes = card.routes(&self.server, self.config.handshake).map_err(HttpConfigError::Card)?;
+            self.config.card = Some(Arc::new(routes));
         }
         let Config { limits, timing, sessions, path, http_sse, .. } = &self.config;
         if let Some(path) = http_sse.clash(path.as_deref().unwrap_or(PATH)) {

@@ -34,6 +34,12 @@ pub enum HttpConfigError {
         "'{0}' is the path of two things: `path` (`/mcp` if not given) and both paths of `http_sse` must differ"
     )]
     SamePath(String),
+    /// A text that is no address of a proxy.
+    #[error("'{0}' is neither an address nor a range such as 10.0.0.0/8")]
+    Network(String),
+    /// A server card that clients would reject.
+    #[error("the server card cannot be served: {0}")]
+    Card(String),
     /// A limit of zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use duplexer_core::dispatch::{BoxFuture, CallContext, CatchUnwind, Message};
 use duplexer_server::driver::{serve_on, serve_one};
 use duplexer_server::{ClientProfile, Connection};
-use duplexer_types::headers::{self, Values};
+use duplexer_types::headers::Values;
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
@@ -46,7 +46,7 @@ pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, R
 
 /// Returns the revision of the request. The router has checked that the header, if present, names one of this era.
 fn version(headers: &RequestHeaders) -> ProtocolVersion {
-    let named = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
+    let named = match headers.version() {
         Values::One(version) => {
             std::str::from_utf8(version).ok().and_then(|version| version.trim().parse().ok())
         }
@@ -62,7 +62,7 @@ fn connection(context: &RequestContext) -> Arc<Connection> {
 
 fn exchange(context: RequestContext, id: RequestId, call: Message, mode: ResponseMode) -> Exchange {
     let (connection, transport) = (connection(&context), Arc::new(context.transport()));
-    let RequestContext { running, request: AdmittedRequest { permit, .. } } = context;
+    let RequestContext { running, request: AdmittedRequest { permit, headers, .. } } = context;
     let channel = ExchangeChannel::new(Arc::clone(permit.service()), mode.queue_state());
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
@@ -70,7 +70,7 @@ fn exchange(context: RequestContext, id: RequestId, call: Message, mode: Respons
     let serve = |errors: ErrorResponder| -> BoxFuture<'static, RpcResponse> {
         Box::pin(async move { errors.render(serve_one(&running, connection, cx, call).await) })
     };
-    Exchange::new(permit, channel, errors, serve)
+    Exchange::new(permit, channel, errors, serve).with_headers(headers)
 }
 
 /// Serves a request that is part of a batch.

@@ -5,34 +5,38 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::BoxError;
 use http::{Request, Response, StatusCode, Version};
+use http_body::Body;
 use hyper::body::Incoming;
 use tower_service::Service;
 
+use super::connection_body::ConnectionBody;
 use super::connection_state::{ConnectionState, InFlightGuard, PeerBody};
 use super::path_service::{PATH, PathService};
-use crate::server::body::{ResponseBody, UnsentOwner};
+use crate::server::body::UnsentOwner;
 use crate::server::head::is_last_on_connection;
 use crate::server::service_state::ServiceState;
-use crate::server::{ResponseFuture, reply, route};
+use crate::server::{reply, route};
 
 /// The layered service, type-erased.
-pub(super) type Layered = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
+pub(super) type Layered = Arc<dyn Fn(Request<Incoming>) -> LayeredFuture + Send + Sync>;
+type LayeredFuture = BoxFuture<'static, Result<Response<ConnectionBody>, Infallible>>;
 
-pub(super) fn layered<S>(service: S) -> Layered
+pub(super) fn layered<S, B>(service: S) -> Layered
 where
-    S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
     Arc::new(move |request| {
         let mut service = service.clone();
         Box::pin(async move {
             poll_fn(|cx| service.poll_ready(cx)).await?;
-            service.call(request).await
+            Ok(service.call(request).await?.map(ConnectionBody::new))
         })
     })
 }
@@ -42,9 +46,9 @@ pub(super) struct ConnectionService {
     pub(super) service: PathService,
     pub(super) layered: Option<Layered>,
     pub(super) health_routes: bool,
-    /// Address of the peer, for layers.
-    pub(super) peer: Option<SocketAddr>,
     pub(super) state: Arc<ConnectionState>,
+    /// Address of the peer, if the listener knows it.
+    pub(super) peer: Option<SocketAddr>,
 }
 
 impl ConnectionService {
@@ -52,7 +56,7 @@ impl ConnectionService {
     pub(super) fn call(
         &self,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
+    ) -> impl Future<Output = Result<Response<ConnectionBody>, Infallible>> + Send + use<> {
         if request.version() == Version::HTTP_2 {
             self.state.begins_http_2();
         }
@@ -60,7 +64,7 @@ impl ConnectionService {
         let target = self.target(request);
         async move {
             let (mut response, is_last) = match target {
-                Target::Reply(reply, is_last) => (*reply, is_last),
+                Target::Reply(reply, is_last) => ((*reply).map(ConnectionBody::from), is_last),
                 Target::Layered(response, is_last, watched) => {
                     let mut response = response.await?;
                     // A layer can have answered instead of the service.
@@ -70,9 +74,9 @@ impl ConnectionService {
                     (response, is_last)
                 }
                 // The service itself closes the connection where that is required.
-                Target::Service(state, request) => {
-                    let Ok(reply) = route::handle(state, request).await;
-                    (reply, false)
+                Target::Service(reply) => {
+                    let Ok(reply) = reply.await;
+                    (reply.map(ConnectionBody::from), false)
                 }
             };
             if is_last {
@@ -84,12 +88,17 @@ impl ConnectionService {
         }
     }
 
-    fn target(&self, mut request: Request<Incoming>) -> Target {
+    fn target(
+        &self,
+        mut request: Request<Incoming>,
+    ) -> Target<impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<>> {
         let path = request.uri().path();
         let health = self.health_status(path);
         if let (None, None, Some(service)) = (health, &self.layered, self.service.at(path)) {
             let service = Arc::clone(&service.0);
-            return Target::Service(service, request.map(|body| PeerBody::new(body, &self.state)));
+            let request = request.map(|body| PeerBody::new(body, &self.state));
+            // Reads the head at once: the future contains what is left of it, which is smaller.
+            return Target::Service(route::handle(service, request, self.peer));
         }
         let is_last = is_last_on_connection(request.headers(), request.version());
         match (health, &self.layered) {
@@ -122,9 +131,10 @@ impl ConnectionService {
     clippy::large_enum_variant,
     reason = "the large variant is the usual one, and is stored in the connection's own future"
 )]
-enum Target {
+enum Target<F> {
     Reply(reply::Rejection, bool),
     /// With the service that watches whether the response is read, for HTTP/2.
-    Layered(ResponseFuture, bool, Option<Arc<ServiceState>>),
-    Service(Arc<ServiceState>, Request<PeerBody<Incoming>>),
+    Layered(LayeredFuture, bool, Option<Arc<ServiceState>>),
+    /// The service itself.
+    Service(F),
 }

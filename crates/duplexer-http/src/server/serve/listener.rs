@@ -52,8 +52,10 @@ pub trait Listener: Send + 'static {
     /// Accepts the next connection. The listener logs failures and waits before it retries. Must be cancel-safe.
     fn accept(&mut self) -> impl Future<Output = Self::Io> + Send;
 
-    /// Returns the address of the peer of a connection, if it is known. Layers find it in the extensions of a request.
-    fn peer(io: &Self::Io) -> Option<SocketAddr> {
+    /// Returns the address of a connection's peer, if there is one: what limits and logs know a client by. Layers find it in
+    /// the extensions of a request. Behind a proxy it is that of the proxy; see
+    /// [`StreamableHttpBuilder::trusted_proxies`](crate::StreamableHttpBuilder::trusted_proxies).
+    fn peer_address(io: &Self::Io) -> Option<SocketAddr> {
         let _ = io;
         None
     }
@@ -65,6 +67,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Io for T {}
 
 impl Listener for TcpListener {
     type Io = TcpStream;
+
+    fn peer_address(io: &TcpStream) -> Option<SocketAddr> {
+        io.peer_addr().ok()
+    }
 
     async fn accept(&mut self) -> TcpStream {
         loop {
@@ -82,10 +88,6 @@ impl Listener for TcpListener {
                 }
             }
         }
-    }
-
-    fn peer(io: &TcpStream) -> Option<SocketAddr> {
-        io.peer_addr().ok()
     }
 }
 

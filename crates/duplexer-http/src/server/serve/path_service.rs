@@ -39,6 +39,7 @@ impl PathService {
         let config = &self.0.0.config;
         let is_here = config.path.is_some()
             || config.http_sse.end(path).is_some()
+            || config.card.as_ref().is_some_and(|card| card.serves(config, path))
             || path.strip_suffix('/').unwrap_or(path) == PATH;
         is_here.then_some(&self.0)
     }

@@ -104,6 +104,11 @@ impl StreamWatch {
         WatchGuard { open: Arc::clone(&self.open), key }
     }
 
+    /// Returns the number of open streams.
+    pub(in crate::server) fn len(&self) -> usize {
+        lock(&self.open).streams.len()
+    }
+
     /// Ends all streams that are open at the end of the shutdown.
     pub(super) fn shut_down(&self) {
         for stream in listed(&self.open) {

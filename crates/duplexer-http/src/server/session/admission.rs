@@ -200,7 +200,14 @@ async fn admit_placed(
             shared.release = Release::Unneeded;
             Err(refused)
         }
-        admitted => Ok((admitted?, shared)),
+        admitted => {
+            let session = admitted?;
+            // The lease was lost meanwhile: other nodes could neither reach the request nor wait for it.
+            if shared.stores.run() != run {
+                return Err(StoreError::Unavailable("this node goes on as another run".into()).into());
+            }
+            Ok((session, shared))
+        }
     }
 }
 
@@ -215,8 +222,21 @@ pub(in crate::server) async fn admit(
         // Boxed, because requests without shared stores should not pay for its size.
         return Box::pin(admit_shared(context, stores, local, id, request)).await;
     }
+    owned(context, local)
+}
+
+/// Admits a message where no other node has sessions, and returns its session.
+pub(in crate::server) fn admit_local(
+    context: &RequestContext,
+    id: &str,
+) -> Result<Arc<Session>, NotAdmitted> {
+    owned(context, Sessions::find(context.service(), id))
+}
+
+/// Returns a session if it belongs to the principal of the message.
+fn owned(context: &RequestContext, session: Option<Arc<Session>>) -> Result<Arc<Session>, NotAdmitted> {
     let principal = context.request.caller.principal.as_ref();
-    local.filter(|session| session.belongs_to(principal)).ok_or(NotAdmitted::Unknown)
+    session.filter(|session| session.belongs_to(principal)).ok_or(NotAdmitted::Unknown)
 }
 
 async fn admit_shared(

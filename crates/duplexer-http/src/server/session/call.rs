@@ -10,12 +10,12 @@ use std::task::{Context, Poll};
 use duplexer_core::dispatch::{
     Accepted, BoxFuture, CallContext, Cancellation, CatchUnwind, Disposition, Message, RejectReason,
 };
-use duplexer_core::transport::{BackChannel, TransportContext};
+use duplexer_core::transport::BackChannel;
 use duplexer_server::driver::{ServerRunner, serve_on};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::feature;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::admission::{AdmittedCall, SharedCall};
 use super::channel::{NotificationChannel, RequestChannel, StreamUse};
@@ -24,13 +24,25 @@ use super::sse_body::{Reader, SseBody};
 use super::stream::Stream;
 use super::{ActivityGuard, NOT_FOUND, Session, admission};
 use crate::server::body::ResponseBody;
-use crate::server::config::Responses;
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::request::{AdmittedRequest, RequestContext};
+use crate::server::request_headers::{self, RequestHeaders};
 use crate::server::response::{ResponseMode, ResponseSource, ResponseStart, complete, respond};
 use crate::server::rpc_response::{ErrorResponder, RpcResponse};
 use crate::server::service_state::ServiceState;
 use crate::server::sse::{self, EventId};
+
+/// Accepts a request that is the body of its POST, where nothing is stored. The mode is that of its response.
+pub(in crate::server) fn local_call(
+    session: Arc<Session>,
+    context: RequestContext,
+    id: RequestId,
+    message: Message,
+) -> Result<(SessionCall, ResponseMode), Rejection> {
+    let in_flight = InFlight::take(session, &id, None).map_err(|refused| refused.reply(&id))?;
+    let mode = context.service().config.responses.into();
+    Ok((SessionCall::new(in_flight, Stream::ephemeral(), mode, context, message), mode))
+}
 
 /// Serves a request that is the body of its POST.
 pub(in crate::server) async fn request(
@@ -40,23 +52,17 @@ pub(in crate::server) async fn request(
     message: Message,
 ) -> Result<Reply, Rejection> {
     let AdmittedCall { id, stream, shared } = admitted;
-    let service = Arc::clone(context.service());
-    let in_flight = InFlight::take(&session, &id, shared).map_err(|refused| refused.reply(&id))?;
-    let (call, mode) = if service.config.responses == Responses::JsonOnly {
-        let call =
-            SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
-        (call, ResponseMode::Json)
-    } else {
-        let stream = session.new_stream(stream);
-        if let Some(kept) = stream.as_kept() {
-            let opened = Box::pin(kept.stores().open(kept.key(), &id)).await;
-            opened.map_err(|error| reply::store_failed(Some(&id), &error))?;
-        }
-        session.register_stream(&stream);
-        let mode = if stream.id().is_some() { ResponseMode::Stream } else { ResponseMode::Either };
-        (SessionCall::new(in_flight, stream, StreamUse::Events, context, message), mode)
-    };
-    Ok(session.stamp(respond(call, mode).await))
+    let mode = context.service().config.responses.into();
+    let in_flight =
+        InFlight::take(Arc::clone(&session), &id, shared).map_err(|refused| refused.reply(&id))?;
+    let stream = if mode == ResponseMode::Json { Stream::ephemeral() } else { session.new_stream(stream) };
+    if let Some(kept) = stream.as_kept() {
+        let opened = Box::pin(kept.stores().open(kept.key(), &id)).await;
+        opened.map_err(|error| reply::store_failed(Some(&id), &error))?;
+    }
+    session.register_stream(&stream);
+    let mode = if stream.id().is_some() { ResponseMode::Stream } else { mode };
+    Ok(SessionCall::new(in_flight, stream, mode, context, message).respond(mode).await)
 }
 
 /// Serves a request that is part of a batch.
@@ -70,10 +76,9 @@ pub(in crate::server) async fn request_in_batch(
         Ok(shared) => shared,
         Err(reason) => return reason.response(&id),
     };
-    match InFlight::take(&session, &id, shared) {
+    match InFlight::take(session, &id, shared) {
         Ok(in_flight) => {
-            let call =
-                SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
+            let call = SessionCall::new(in_flight, Stream::ephemeral(), ResponseMode::Json, context, message);
             complete(call, &id).await
         }
         Err(refused) => refused.response(&id),
@@ -89,12 +94,12 @@ struct InFlight {
 }
 
 impl InFlight {
-    fn take(session: &Arc<Session>, id: &RequestId, shared: Option<SharedCall>) -> Result<Self, Refused> {
+    fn take(session: Arc<Session>, id: &RequestId, shared: Option<SharedCall>) -> Result<Self, Refused> {
         if !session.counts.calls.add(session.limits.in_flight) {
             return Err(Refused::TooMany);
         }
         match session.correlation.accept(id.clone()) {
-            Ok(accepted) => Ok(Self { session: Arc::clone(session), accepted, shared }),
+            Ok(accepted) => Ok(Self { session, accepted, shared }),
             Err(reason) => {
                 session.counts.calls.remove();
                 Err(Refused::Table(reason))
@@ -145,46 +150,70 @@ impl Refused {
 }
 
 /// A request of a session and the first reader of its stream.
-struct SessionCall {
+pub(in crate::server) struct SessionCall {
     work: DetachOnDrop,
     stream: Arc<Stream>,
     reader: Reader,
     activity: Arc<ActivityGuard>,
+    headers: Arc<RequestHeaders>,
 }
 
 impl SessionCall {
     fn new(
         in_flight: InFlight,
         stream: Arc<Stream>,
-        stream_use: StreamUse,
+        mode: ResponseMode,
         context: RequestContext,
         message: Message,
     ) -> Self {
         let mut transport = context.transport();
+        let stream_use = if mode == ResponseMode::Json { StreamUse::ResponseOnly } else { StreamUse::Events };
         if stream_use == StreamUse::Events {
             transport.back_channel = BackChannel::Open;
         }
-        let RequestContext { running, request: AdmittedRequest { permit, caller, .. } } = context;
+        let RequestContext { running, request: AdmittedRequest { permit, caller, headers, .. } } = context;
         let service = Arc::clone(permit.service());
         let session = Arc::clone(&in_flight.session);
         let activity = session.begin_activity(permit);
         let reader = Reader::first(&stream);
-        stream.set_cancellation(in_flight.accepted.cancellation());
+        let cancellation = Arc::clone(in_flight.accepted.cancellation());
+        stream.set_cancellation(&cancellation);
+        let channel = RequestChannel {
+            service: Arc::clone(&service),
+            session: Arc::clone(&session),
+            stream: Arc::clone(&stream),
+            cancellation: Arc::clone(&cancellation),
+            stream_use,
+        };
+        let id = in_flight.accepted.id().clone();
+        let cx = CallContext::new(Some(id.clone()), Arc::new(transport), Arc::new(channel));
+        let message = Arc::new(message);
+        let errors = ErrorResponder { id, message: Arc::clone(&message), status_of: |_| StatusCode::OK };
+        let rendering = errors.clone();
         let runner =
             ServerRunner::new(running, Arc::clone(&session.connection)).on_behalf_of(caller.principal);
+        let request = runner.request(cx, message);
+        let work = CatchUnwind::of(Box::pin(async move { rendering.render(request.await) }));
         let watch = session.limits.abandoned.map(|limit| AbandonedCall {
             stream: Arc::clone(&stream),
             limit,
-            cancellation: Arc::clone(in_flight.accepted.cancellation()),
+            cancellation,
         });
-        let serving =
-            Serving { service: Arc::clone(&service), in_flight, stream: Arc::clone(&stream), stream_use };
-        let guard = Arc::clone(&activity);
-        let future = Box::pin(async move {
-            serving.run(runner, transport, message).await;
-            drop(guard);
-        });
-        Self { work: DetachOnDrop::new(service, future, watch), stream, reader, activity }
+        let serving = Serving {
+            service: Arc::clone(&service),
+            in_flight,
+            stream: Arc::clone(&stream),
+            errors,
+            _activity: Arc::clone(&activity),
+        };
+        let future = Box::pin(serving.run(work));
+        Self { work: DetachOnDrop::new(service, future, watch), stream, reader, activity, headers }
+    }
+
+    /// Waits for the response. It names the session.
+    pub(in crate::server) async fn respond(self, mode: ResponseMode) -> Reply {
+        let session = Arc::clone(&self.activity.session);
+        session.stamp(respond(self, mode).await)
     }
 }
 
@@ -205,11 +234,18 @@ impl ResponseSource for SessionCall {
     }
 
     fn into_body(self) -> ResponseBody {
-        let Self { work, stream, reader, activity } = self;
+        let Self { work, stream, reader, activity, .. } = self;
         let service = Arc::clone(work.service());
         drop(work);
         let prefix = priming_event(&service, &activity.session, &stream);
         ResponseBody::session(SseBody::new(&service, reader, prefix, activity))
+    }
+
+    fn into_headers(self) -> HeaderMap {
+        let Self { work, headers, .. } = self;
+        // The handler has ended, and with it everything else that had the headers.
+        drop(work);
+        request_headers::reusable(Some(headers))
     }
 }
 
@@ -218,7 +254,9 @@ struct Serving {
     service: Arc<ServiceState>,
     in_flight: InFlight,
     stream: Arc<Stream>,
-    stream_use: StreamUse,
+    errors: ErrorResponder,
+    /// Ends last.
+    _activity: Arc<ActivityGuard>,
 }
 
 /// How a handler ended.
@@ -231,32 +269,18 @@ enum Run {
 }
 
 impl Serving {
-    async fn run(mut self, runner: ServerRunner, transport: TransportContext, message: Message) {
-        let InFlight { session, accepted, .. } = &self.in_flight;
-        let channel = RequestChannel {
-            service: Arc::clone(&self.service),
-            session: Arc::clone(session),
-            stream: Arc::clone(&self.stream),
-            cancellation: Arc::clone(accepted.cancellation()),
-            stream_use: self.stream_use,
-        };
-        let id = accepted.id().clone();
-        let cx = CallContext::new(Some(id.clone()), Arc::new(transport), Arc::new(channel));
-        let message = Arc::new(message);
-        let errors = ErrorResponder { id, message: Arc::clone(&message), status_of: |_| StatusCode::OK };
-        let rendering = errors.clone();
-        let request = runner.request(cx, message);
-        let work = CatchUnwind::of(Box::pin(async move { rendering.render(request.await) }));
+    async fn run(mut self, work: CatchUnwind<RpcResponse>) {
+        let Self { in_flight: InFlight { session, accepted, .. }, errors, .. } = &self;
         let run = tokio::select! {
             biased;
             finished = work => Run::Finished(finished.unwrap_or_else(|panicked| errors.response(&panicked))),
             () = accepted.cancellation().cancelled() => Run::Cancelled,
             () = self.service.abort.cancelled() => Run::Aborted,
         };
-        // A challenged caller has changed nothing, and must not wait for the store.
-        let is_challenge = matches!(&run, Run::Finished(response) if response.is_challenge());
+        // A caller that was refused has changed nothing, and must not wait for the store.
+        let is_refusal = matches!(&run, Run::Finished(response) if response.is_refusal());
         // What the request has changed is stored before its response is sent.
-        let run = if !is_challenge && admission::update(session).await.is_err() {
+        let run = if !is_refusal && admission::update(session).await.is_err() {
             Run::Finished(errors.failure(&not_stored(), StatusCode::OK))
         } else {
             run

@@ -15,10 +15,11 @@ use duplexer_types::methods::Method;
 use serde::Deserialize;
 
 use super::stores::Stores;
+use super::stream::node_lost;
 use super::{Ending, Session, Sessions};
 use crate::server::http_sse;
 use crate::server::service_state::ServiceState;
-use crate::session::{NodeListener, NodeMessage, SessionDigest};
+use crate::session::{NodeListener, NodeMessage, Sent, SessionDigest, StreamKey};
 
 /// Returns the run that an id of a server's own request names.
 fn run_of(id: &RequestId) -> Option<RunId> {
@@ -76,7 +77,13 @@ impl Session {
             let placed = stores.guard().run(|| shared.sessions.locate(&self.id, &request)).await?;
             let Some(placed) = placed else { continue };
             if let Some((stores, session, run)) = self.elsewhere(Some(placed.run)) {
-                stores.send(run, &NodeMessage::Cancelled { session, request }).await?;
+                let message = NodeMessage::Cancelled { session, request: request.clone() };
+                if let (Sent::Gone, Some(stream)) = (stores.send(run, &message).await?, placed.stream) {
+                    // Its handler may run on, at a node that has lost its lease and goes on as another run: it ends as soon
+                    // as it writes to the stream.
+                    let key = StreamKey::new(Arc::clone(&self.id), stream);
+                    stores.conclude(&key, run, &node_lost(&request)).await?;
+                }
             }
             return Ok(());
         }

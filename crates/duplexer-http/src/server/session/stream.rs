@@ -24,7 +24,7 @@ use crate::server::rpc_response::RpcResponse;
 use crate::session::{StreamId, StreamKey};
 
 pub(super) use ephemeral::ReaderHandle;
-pub(super) use follow::{FollowHandle, Follower, NextEvents};
+pub(super) use follow::{FollowHandle, Follower, NextEvents, node_lost};
 pub(super) use kept::{Kept, Question};
 
 /// One SSE stream of a session.

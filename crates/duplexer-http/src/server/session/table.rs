@@ -36,9 +36,12 @@ pub(in crate::server) struct Sessions {
     sweeper: TaskTracker,
 }
 
+/// Sessions by their ids. A fast hash suffices: the ids in the table are random, and no client chooses them.
+type OpenSessions = HashMap<Arc<str>, Arc<Session>, foldhash::fast::RandomState>;
+
 #[derive(Default)]
 struct Table {
-    open: HashMap<Arc<str>, Arc<Session>>,
+    open: OpenSessions,
     /// Sessions with shared stores, by the digest that other nodes know them by.
     by_digest: HashMap<SessionDigest, Weak<Session>>,
     /// Sessions that were inserted before `notifications/initialized`, oldest first. Some have been confirmed or have
@@ -109,6 +112,12 @@ impl Sessions {
             };
             Self::end(service, &evicted, Ending::Terminated);
         }
+    }
+
+    /// Returns the number of sessions, also of those outside the table.
+    pub(in crate::server) fn len(&self) -> usize {
+        let table = lock(&self.table);
+        table.open.len() + table.reserved
     }
 
     /// Adds a session. If one with the same id exists, returns that one.

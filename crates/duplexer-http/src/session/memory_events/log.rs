@@ -73,6 +73,8 @@ struct Readers {
     newest: u64,
     /// Last event that the last reader has received.
     left_at: Option<u64>,
+    /// Token of the newest reader, and the number after which it began.
+    attached: Option<(u64, u64)>,
 }
 
 /// Outcome of a batch.
@@ -84,8 +86,8 @@ pub(super) enum Written {
 
 impl Log {
     pub(super) fn of_request(writer: RunId, request: Option<RequestId>) -> Self {
-        let readers =
-            Readers { current: Some(StreamReader { run: writer, number: 1 }), newest: 1, left_at: None };
+        let first = StreamReader { run: writer, number: 1 };
+        let readers = Readers { current: Some(first), newest: 1, ..Readers::default() };
         Self::new(Origin { writer: Some(writer), request }, readers)
     }
 
@@ -216,7 +218,12 @@ impl Log {
     }
 
     pub(super) fn attach(&mut self, attach: Attach) -> Attached {
-        let Attach { reader: run, after, takeover } = attach;
+        let Attach { reader: run, after, takeover, token } = attach;
+        if let (Some(current), Some((known, after))) = (self.readers.current, self.readers.attached)
+            && known == token
+        {
+            return Attached::Reader { number: current.number, after, position: self.batches.position };
+        }
         match (takeover, self.readers.current) {
             (Takeover::Never, Some(current)) => return Attached::Held(current.run),
             (Takeover::Of(gone), Some(current)) if current.run != gone => {
@@ -236,6 +243,7 @@ impl Log {
         }
         self.readers.newest += 1;
         self.readers.left_at = None;
+        self.readers.attached = Some((token, after));
         self.readers.current = Some(StreamReader { run, number: self.readers.newest });
         Attached::Reader { number: self.readers.newest, after, position: self.batches.position }
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use crate::kernel::context::Context;
+use crate::kernel::observer::Target;
 use duplexer_core::error::McpError;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, JsonText};
@@ -32,6 +33,12 @@ pub(crate) struct ToolEntry {
     /// URI of the view that shows its results.
     pub(crate) view: Option<String>,
     pub(crate) run: BoundHandler<CallTool>,
+}
+
+impl Target for ToolEntry {
+    fn name(&self) -> &str {
+        &self.tool.name
+    }
 }
 
 impl Item for ToolEntry {
@@ -173,6 +180,9 @@ fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     if call.task.is_some() && tool.execution.task.is_none() && offers_tasks(cx) {
         let text = format!("The tool '{}' does not run as a task: call it without `task`", call.name);
         return Err(McpError::new(ErrorCode::METHOD_NOT_FOUND, text));
+    }
+    if cx.server().is_observed() {
+        let _ = cx.scope().target.set(Arc::clone(tool) as _);
     }
     let arguments = call.arguments.map_or("{}", JsonText::as_str);
     Ok(match catalog.scopes.chain(tool.scope) {

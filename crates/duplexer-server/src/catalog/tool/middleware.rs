@@ -1,6 +1,6 @@
 //! Middleware for tool calls. It runs inside the server's middleware and wraps only the tool.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
@@ -87,6 +87,17 @@ impl ToolCall {
     /// Returns the `_meta` of the tool's definition.
     pub fn meta(&self) -> Option<&JsonObject> {
         self.tool.tool.meta.as_ref()
+    }
+
+    /// Returns whether the tool declares that it only reads.
+    pub fn is_read_only(&self) -> bool {
+        let annotations = self.tool.tool.annotations.as_ref();
+        annotations.is_some_and(|annotations| annotations.read_only_hint == Some(true))
+    }
+
+    /// Returns the tool itself, to tell it from a later one with its name.
+    pub(crate) fn entry(&self) -> Weak<ToolEntry> {
+        Arc::downgrade(&self.tool)
     }
 
     /// Returns the arguments, a JSON object.

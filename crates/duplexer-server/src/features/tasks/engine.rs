@@ -159,7 +159,7 @@ impl Engine {
     }
 
     pub(super) async fn get(&self, id: &TaskId) -> Result<Option<Arc<TaskRecord>>, StoreError> {
-        within(self.plan.store.get(id)).await
+        get(&self.plan, id).await
     }
 
     /// Applies a change and returns the record after it.
@@ -232,6 +232,16 @@ impl Drop for Engine {
     }
 }
 
+/// Reads a task. A store that returns another one has failed: a client must not see a task under a foreign id.
+pub(super) async fn get(plan: &Plan, id: &TaskId) -> Result<Option<Arc<TaskRecord>>, StoreError> {
+    match within(plan.store.get(id)).await? {
+        Some(record) if record.id != *id => {
+            Err(StoreError::Failed("the store has returned another task than the requested one".into()))
+        }
+        found => Ok(found),
+    }
+}
+
 /// Applies a change to the record of a store, and tells everybody.
 pub(super) async fn update(
     plan: &Plan,
@@ -241,7 +251,7 @@ pub(super) async fn update(
     change: &Change,
 ) -> Result<Arc<TaskRecord>, Unchanged> {
     for _ in 0..MAX_TRIES {
-        let Some(record) = within(plan.store.get(id)).await? else { return Err(Unchanged::Unknown) };
+        let Some(record) = get(plan, id).await? else { return Err(Unchanged::Unknown) };
         // First, so that a record is not copied for a change that comes too late.
         if record.permits(change, author).map_err(Unchanged::Refused)? == Applied::Unchanged {
             return Ok(record);

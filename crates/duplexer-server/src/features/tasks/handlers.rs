@@ -163,6 +163,8 @@ async fn list(cx: Context) -> Answer {
     };
     let owner = cx.principal().map(TaskOwner::of);
     let page = within(engine.plan.store.list(owner, after, PAGE)).await.map_err(McpError::internal)?;
+    let page: Vec<_> =
+        page.into_iter().filter(|record| record.belongs_to(cx.principal())).take(PAGE).collect();
     let next =
         page.last().filter(|_| page.len() == PAGE).map(|last| URL_SAFE_NO_PAD.encode(last.id.as_str()));
     let tasks: Vec<_> = page.iter().map(|record| engine.task(record, cx.protocol_version())).collect();

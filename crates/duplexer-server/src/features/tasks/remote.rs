@@ -92,7 +92,7 @@ impl TaskRemote {
     }
 
     async fn record(&self) -> Result<Arc<TaskRecord>, McpError> {
-        let found = engine::within(self.plan.store.get(&self.id)).await.map_err(McpError::internal)?;
+        let found = engine::get(&self.plan, &self.id).await.map_err(McpError::internal)?;
         match found {
             None => Err(engine::unknown()),
             Some(record) if record.is_final() => {

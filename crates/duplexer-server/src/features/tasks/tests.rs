@@ -2,6 +2,7 @@
 
 mod endings;
 mod flood;
+mod lies;
 mod nodes;
 mod questions;
 mod running;

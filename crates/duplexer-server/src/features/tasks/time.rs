@@ -23,7 +23,7 @@ impl UnixMillis {
     }
 
     /// Returns the text of RFC 3339, with milliseconds.
-    pub(crate) fn rfc3339(self) -> String {
+    pub fn rfc3339(self) -> String {
         let (days, in_day) = (self.0 / 86_400_000, self.0 % 86_400_000);
         let (year, month, day) = civil(days);
         let (seconds, millis) = (in_day / 1000, in_day % 1000);

@@ -44,6 +44,7 @@ impl<S> Context<S> {
     ) -> Result<M::Result, CallError> {
         self.reaches(M::METHOD)?;
         check_declared(M::METHOD, declaration(M::METHOD), self.connection())?;
+        self.scope().note_question();
         ask::<M>(&*self.scope().call.channel, self.protocol_version(), params, options).await
     }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::StreamServer;
 use crate::registry::{Server, StartError};
-use duplexer_core::dispatch::{DispatchOptions, Peer, RunError};
+use duplexer_core::dispatch::{DispatchOptions, Peer, RunError, start_watchdog};
 use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::stderr_log;
 use duplexer_core::transport::TransportError;
@@ -100,6 +100,8 @@ async fn serve_on_workers(
     // On a worker thread, where the connection's task runs beside its handlers without waking another thread.
     let mut serving = JoinSet::new();
     serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers);
+    // Here, while a worker sets the connection up.
+    start_watchdog();
     let overdue = async {
         let _ = asked.changed().await;
         sleep(budget).await;

@@ -6,8 +6,8 @@ use duplexer_types::json::{Json, JsonObject};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::ConfigError;
 use super::variables::expand;
+use super::{ConfigError, ServerAddress};
 use crate::client::OpenError;
 use crate::client::open::Location;
 
@@ -154,6 +154,47 @@ impl ServerEntry {
     }
 
     /// Returns where the server is, with the variables of the environment.
+    ///
+    /// ```
+    /// use duplexer::client::{McpConfig, ServerAddress};
+    ///
+    /// let config = McpConfig::parse(r#"{"mcpServers": {"files": {"command": "files", "args": ["--root", "${NOWHERE:-/srv}"]}}}"#)?;
+    /// let address = config.entry("files").map(|entry| entry.address()).transpose()?;
+    /// assert!(matches!(address, Some(ServerAddress::Program { args, .. }) if args == ["--root", "/srv"]));
+    /// # Ok::<_, duplexer::client::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if a variable is not set and has no default.
+    pub fn address(&self) -> Result<ServerAddress, ConfigError> {
+        self.address_with(|name| std::env::var(name).ok())
+    }
+
+    fn address_with(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<ServerAddress, ConfigError> {
+        let reader = Members { file: &self.file, line: self.line, member: &self.member };
+        let expanded =
+            |member: &str, text: &str| expand(text, &lookup).map_err(|fault| reader.fault(member, &fault));
+        let pairs = |member: &str, pairs: &[(String, String)]| {
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), expanded(&format!("{member}.{name}"), value)?)));
+            pairs.collect::<Result<Vec<_>, ConfigError>>()
+        };
+        Ok(match &self.kind {
+            Kind::Http { url, headers, .. } => {
+                ServerAddress::Url { headers: pairs("headers", headers)?, url: expanded("url", url)? }
+            }
+            Kind::Stdio { command, args, env, cwd } => ServerAddress::Program {
+                command: expanded("command", command)?,
+                args: args.iter().map(|arg| expanded("args", arg)).collect::<Result<_, _>>()?,
+                env: pairs("env", env)?,
+                cwd: cwd.as_deref().map(|cwd| expanded("cwd", cwd)).transpose()?,
+            },
+        })
+    }
+
+    /// Returns what a client opens, with the variables of the environment.
     pub(in crate::client) fn location(&self) -> Result<Location, OpenError> {
         self.location_with(|name| std::env::var(name).ok())
     }
@@ -162,35 +203,28 @@ impl ServerEntry {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Location, OpenError> {
-        let reader = Members { file: &self.file, line: self.line, member: &self.member };
-        let expanded = |member: &str, text: &str| {
-            expand(text, &lookup).map_err(|fault| OpenError::Config(reader.fault(member, &fault)))
-        };
-        match &self.kind {
-            Kind::Http { url, headers, version } => {
-                let headers = headers
-                    .iter()
-                    .map(|(name, value)| Ok((name, expanded(&format!("headers.{name}"), value)?)))
-                    .collect::<Result<Vec<_>, OpenError>>()?;
+        match self.address_with(lookup)? {
+            ServerAddress::Url { url, headers } => {
+                let version = match &self.kind {
+                    Kind::Http { version, .. } => *version,
+                    Kind::Stdio { .. } => Http::Streamable,
+                };
                 #[cfg(feature = "http-client")]
-                return http(&expanded("url", url)?, &headers, *version, self.authorization.clone());
+                return http(&url, &headers, version, self.authorization.clone());
                 #[cfg(not(feature = "http-client"))]
-                http(&expanded("url", url)?, &headers, *version)
+                http(&url, &headers, version)
             }
-            Kind::Stdio { command, args, env, cwd } => {
-                let mut child = crate::transport::child::ChildCommand::new(expanded("command", command)?);
-                for arg in args {
-                    child = child.args([expanded("args", arg)?]);
-                }
+            ServerAddress::Program { command, args, env, cwd } => {
+                let mut child = crate::transport::child::ChildCommand::new(command).args(args);
                 for (name, value) in env {
-                    child = child.env(name, expanded(&format!("env.{name}"), value)?);
+                    child = child.env(name, value);
                 }
                 if let Some(sink) = &self.stderr {
                     let sink = Arc::clone(sink);
                     child = child.stderr(crate::transport::child::Stderr::lines(move |line| sink(line)));
                 }
                 if let Some(cwd) = cwd {
-                    child = child.current_dir(expanded("cwd", cwd)?);
+                    child = child.current_dir(cwd);
                 }
                 Ok(Location::Command(Box::new(child)))
             }
@@ -201,7 +235,7 @@ impl ServerEntry {
 #[cfg(feature = "http-client")]
 fn http(
     url: &str,
-    headers: &[(&String, String)],
+    headers: &[(String, String)],
     version: Http,
     authorization: Option<Arc<dyn duplexer_http_client::Authorization>>,
 ) -> Result<Location, OpenError> {
@@ -220,7 +254,7 @@ fn http(
 }
 
 #[cfg(not(feature = "http-client"))]
-fn http(_: &str, _: &[(&String, String)], _: Http) -> Result<Location, OpenError> {
+fn http(_: &str, _: &[(String, String)], _: Http) -> Result<Location, OpenError> {
     Err(OpenError::Unsupported("a URL needs the feature `http-client` of duplexer"))
 }
 

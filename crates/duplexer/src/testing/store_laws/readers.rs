@@ -42,8 +42,11 @@ pub(super) async fn a_reader_continues_where_the_last_one_left(stores: &dyn Stor
     );
     scene.a.shared.events.detach(&key, 1, 2).await?;
     ensure_eq!(page(&scene.b, &key, 0, 10).await?.reader, None, "the reader after it has left");
-    let (_, after) = attach(&scene.b, &key, Attach::anew(b, Takeover::Never)).await?;
+    let anew = Attach::anew(b, Takeover::Never);
+    let (number, after) = attach(&scene.b, &key, anew).await?;
     ensure_eq!(after, 2, "the last event that the reader before had received");
+    let repeated = attach(&scene.b, &key, anew).await?;
+    ensure_eq!(repeated, (number, after), "a repetition has the outcome of the first attempt");
     let (_, after) = attach(&scene.a, &key, Attach::after(a, 1)).await?;
     ensure_eq!(after, 1, "the last event that the client says it has received");
     Ok(())

@@ -288,7 +288,7 @@ enum Look {
 }
 
 /// Returns the response to a request whose node has died.
-fn node_lost(request: &RequestId) -> Bytes {
+pub(in crate::server::session) fn node_lost(request: &RequestId) -> Bytes {
     let text = "The node that served the request is gone; the request may have been executed";
     let mut error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
     error.data = Json::parse(r#"{"reason":"node_lost"}"#).ok();

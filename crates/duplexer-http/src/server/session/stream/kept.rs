@@ -263,7 +263,7 @@ impl Kept {
             return;
         }
         state.phase = Phase::Ending;
-        let text = if response.is_challenge() && state.outbox.is_unused() {
+        let text = if response.is_refusal() && state.outbox.is_unused() {
             let text = Bytes::copy_from_slice(response.text());
             state.response = Some(response);
             text

@@ -65,12 +65,18 @@ impl Engine {
             // A server that stops releases its tasks, and must not take them over again.
             return Ok(Some(self.clock.now().after(self.renewal())));
         }
-        loop {
+        // Not without end: a store that has more does not keep the limits.
+        for _ in 0..=self.plan.settings.limits.total / BATCH {
             let now = self.clock.now();
             let taken = within(store.take_over(Taker { run, until: until(now) }, now, BATCH)).await?;
             let is_last = taken.len() < BATCH;
-            for record in taken {
-                self.continue_task(&record);
+            for record in taken.into_iter().take(BATCH) {
+                if record.is_final() || record.lease.run != Some(run) {
+                    // Nothing runs twice, whatever the store says.
+                    tracing::warn!(task = %record.id, "the store gives away a task that cannot be taken over");
+                } else {
+                    self.continue_task(&record);
+                }
             }
             if is_last {
                 break;

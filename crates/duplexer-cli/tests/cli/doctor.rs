@@ -1,0 +1,228 @@
+//! `duplexer doctor`: it finds what is planted, and no errors on sound servers.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::faulty::faulty;
+use crate::support::{Demo, NOWHERE, PROGRAM, Ran, run};
+
+/// Runs `doctor` and returns its report.
+fn examined(words: &[&str]) -> (Ran, Value) {
+    let ran = run(&[&["doctor", "--json"], words].concat());
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran:?}");
+    let report = serde_json::from_str(&ran.stdout).unwrap();
+    (ran, report)
+}
+
+/// Returns the ids of the errors and warnings of a report.
+fn found(report: &Value) -> BTreeSet<String> {
+    let findings = report["findings"].as_array().unwrap();
+    let serious = findings.iter().filter(|finding| finding["severity"] != "info");
+    serious.map(|finding| finding["rule"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn check(words: &[&str], expected: &[&str]) {
+    let (ran, report) = examined(words);
+    let expected: BTreeSet<String> = expected.iter().map(|id| (*id).to_owned()).collect();
+    assert_eq!(found(&report), expected, "{words:?}: {report:#}");
+    let code = i32::from(report["errors"].as_u64().unwrap() > 0);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(code), ""), "{report:#}");
+    for finding in report["findings"].as_array().unwrap() {
+        let text = |member: &str| finding[member].as_str().unwrap();
+        assert!(
+            !text("seen").is_empty() && !text("change").is_empty() && text("link").starts_with("https://")
+        );
+        assert!(!text("seen").contains('\u{1b}'), "{finding}");
+    }
+}
+
+/// Faults of a server over HTTP: the name of the fault, and the rules that it breaks.
+const FAULTS: &[(&str, &[&str])] = &[
+    ("none", &[]),
+    ("stream", &[]),
+    ("redirect", &["redirect"]),
+    ("wrong-path", &["endpoint"]),
+    ("page", &["era"]),
+    ("no-envelope", &[]),
+    ("no-handshake", &["handshake-era"]),
+    ("rebinding", &["rebinding"]),
+    ("host", &["host"]),
+    ("origin", &["origin"]),
+    ("simple-post", &["origin", "simple-post"]),
+    ("media-type", &["media-type"]),
+    ("media-type-parameters", &["media-type-parameters"]),
+    ("cors-credentials", &["cors-credentials"]),
+    ("cors-exposed", &["cors-exposed"]),
+    ("content-type", &["content-type"]),
+    ("response-id", &["response-id"]),
+    ("jsonrpc", &["jsonrpc"]),
+    ("unknown-method", &["unknown-method", "unknown-method-status"]),
+    ("unknown-method-status", &["unknown-method-status"]),
+    ("parse-error", &["parse-error"]),
+    ("survives-garbage", &[]),
+    ("notification-status", &["notification-status"]),
+    ("initialize", &["initialize"]),
+    ("negotiation", &["negotiation"]),
+    ("ping", &["ping"]),
+    ("session-id", &["session-id"]),
+    ("session-unknown", &["session-unknown"]),
+    ("session-required", &["session-required"]),
+    ("get-stream", &["get-stream"]),
+    ("version-header", &["version-header"]),
+    ("discover", &["discover"]),
+    ("result-type", &["result-type"]),
+    ("header-mismatch", &["header-mismatch"]),
+    ("unsupported-version", &["unsupported-version"]),
+    ("unsupported-version-list", &["unsupported-version"]),
+    ("meta-required", &["meta-required"]),
+    ("capabilities", &["capabilities"]),
+    ("undeclared", &["undeclared"]),
+    ("list-shape", &["list-shape"]),
+    ("pages", &["pages", "tool-unique"]),
+    ("endless", &["pages", "tool-unique"]),
+    ("tool-unique", &["tool-unique"]),
+    ("tool-name", &["tool-name"]),
+    ("tool-name-long", &["tool-name"]),
+    ("hidden-text", &["hidden-text"]),
+    ("schema-root", &["schema-root"]),
+    ("schema-null", &["schema-root"]),
+    ("schema-valid", &["schema-valid"]),
+    ("schema-reference", &["schema-reference"]),
+    ("schema-union", &["schema-union"]),
+    ("schema-boolean", &["schema-boolean"]),
+    ("schema-items", &["schema-items"]),
+    ("schema-format", &["schema-format"]),
+    ("schema-recursion", &["schema-recursion"]),
+    ("output-root", &["output-root"]),
+    ("login", &[]),
+    ("login-no-challenge", &["challenge", "resource-metadata"]),
+    ("login-basic", &["challenge", "resource-metadata"]),
+    ("login-no-metadata", &["resource-metadata"]),
+    ("login-dead-link", &["metadata-link"]),
+    ("login-resource", &["resource"]),
+    ("login-no-authority", &["authority"]),
+    ("login-dead-authority", &["authority"]),
+    ("login-issuer", &["issuer"]),
+    ("login-pkce", &["pkce"]),
+    ("login-registration", &["registration"]),
+    ("login-plain-http", &["protected"]),
+];
+
+#[test]
+fn every_planted_fault_of_a_url_is_found_and_nothing_else() {
+    for (fault, expected) in FAULTS {
+        // Once the server is broken everything else fails too.
+        if *fault == "survives-garbage" {
+            let (_, report) = examined(&[&faulty(fault)]);
+            assert!(found(&report).contains("survives-garbage"), "{report:#}");
+            continue;
+        }
+        eprintln!("planted: {fault}");
+        check(&[&faulty(fault)], expected);
+    }
+    check(&[NOWHERE], &["reachable"]);
+}
+
+/// Behind a login everything else is checked with a token, and the chain of the login too.
+#[test]
+fn with_a_token_the_server_behind_a_login_is_checked() {
+    let (_, report) = examined(&[&faulty("login")]);
+    assert!(report["findings"].to_string().contains("not-checked"), "{report:#}");
+    check(&["--token", "sesame", &faulty("login")], &[]);
+    check(&["--header", "Authorization: Bearer sesame", &faulty("login-pkce")], &["pkce"]);
+    let (_, report) = examined(&["--token", "wrong", &faulty("login")]);
+    assert!(report["findings"].to_string().contains("the given token was refused"), "{report:#}");
+}
+
+/// Faults of a program: what a shell runs with `$0` being this program, and the rules that it breaks.
+const PROGRAMS: &[(&str, &[&str])] = &[
+    ("echo 'Starting \u{1b}[2J'; exec $0 demo --stdio", &["stdout"]),
+    ("$0 demo --stdio; echo bye", &["stdout"]),
+    ("$0 demo --stdio; exec tail -f /dev/null", &["exit-on-eof"]),
+    ("trap '' TERM; $0 demo --stdio; cat > /dev/null", &["sigterm"]),
+    ("$0 demo --stdio; exit 3", &["exit-status"]),
+    ("sed -u '/, $/q' | $0 demo --stdio", &["survives-garbage"]),
+    (r#"$0 demo --stdio | sed -u 's/"error":{"code":-32601[^}]*}/"result":{}/'"#, &["unknown-method"]),
+    (r#"$0 demo --stdio | sed -u 's/"id":\([0-9][0-9]*\)/"id":"\1"/'"#, &["response-id"]),
+    (r#"$0 demo --stdio | sed -u 's/"jsonrpc":"2.0",//'"#, &["jsonrpc"]),
+    (r#"$0 demo --stdio | sed -u 's/"resultType":"complete",\{0,1\}//'"#, &["result-type"]),
+    ("exit 1", &["reachable"]),
+    ("cat", &["era"]),
+];
+
+#[test]
+fn every_planted_fault_of_a_program_is_found_and_nothing_else() {
+    for (script, expected) in PROGRAMS {
+        eprintln!("planted: {script}");
+        check(&["--timeout", "5", "--", "sh", "-c", script, PROGRAM], expected);
+    }
+    check(&["--", "/no/such/program"], &["reachable"]);
+}
+
+/// Warnings on our own servers are a recorded list; there are no errors.
+#[test]
+fn our_own_servers_have_no_errors_and_the_recorded_warnings() {
+    let recorded = include_str!("../../../../interop/doctor/duplexer.txt");
+    let warnings = |server: &str| -> Vec<&str> {
+        let lines = recorded.lines().filter(|line| !line.starts_with('#'));
+        lines
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(name, _)| *name == server)
+            .map(|(_, rule)| rule)
+            .collect()
+    };
+    let demo = Demo::start();
+    check(&[&demo.url], &warnings("http"));
+    check(&[&demo.url.replace("/mcp", "/mcp/")], &warnings("http"));
+    check(&["--", PROGRAM, "demo", "--stdio"], &warnings("stdio"));
+    let guarded = Demo::with(&["--auth", "dev"]);
+    check(&[&guarded.url], &warnings("login"));
+}
+
+#[test]
+fn a_report_can_be_text_or_junit() {
+    let url = faulty("tool-name");
+    let text = run(&["doctor", &url]).ok();
+    for part in [
+        "warning   tool-name: names of tools",
+        "  seen    the tool `my tool!`",
+        "  change  use 1 to 64",
+        "0 errors, 1 warning",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let strict = run(&["doctor", "--strict", &url]);
+    assert_eq!((strict.code, strict.stderr.as_str()), (Some(1), ""));
+    let xml = run(&["doctor", "--junit", &url]).ok();
+    assert!(
+        xml.starts_with("<?xml") && xml.contains("failures=\"0\"") && xml.contains("<system-out>warning: "),
+        "{xml}"
+    );
+    let xml = run(&["doctor", "--junit", "--strict", &url]);
+    assert!(xml.code == Some(1) && xml.stdout.contains("<failure type=\"warning\""), "{xml:?}");
+    let xml = run(&["doctor", "--junit", &faulty("page")]).stdout;
+    assert!(xml.contains("&lt;h1&gt;") && !xml.contains('\u{1b}'), "{xml}");
+}
+
+/// Many equal findings are counted.
+#[test]
+fn findings_are_bounded() {
+    let (_, report) = examined(&[&faulty("many")]);
+    assert_eq!(
+        (&report["warnings"], &report["omitted"]["tool-name"]),
+        (&30.into(), &22.into()),
+        "{report:#}"
+    );
+    assert!(run(&["doctor", &faulty("many")]).ok().contains("and 22 more"));
+}
+
+#[test]
+fn wrong_usage_of_doctor_is_2() {
+    assert_eq!(run(&["doctor"]).code, Some(2));
+    assert_eq!(run(&["doctor", "--json", "--junit", NOWHERE]).code, Some(2));
+    run(&["doctor", "--token", "x", "--", PROGRAM])
+        .failed(2, "--header and --token are for servers at a URL");
+    run(&["doctor", "nothing"]).failed(2, "a name is in mcp.json");
+}

@@ -1,0 +1,260 @@
+//! Rate limits by caller and by tool. The middleware knows whom it counts; a [`RateLimiter`] counts, in this process or for
+//! several nodes.
+
+mod local;
+mod quota;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::call::ByTool;
+use super::{Middleware, Next};
+use crate::kernel::context::Context;
+use crate::kernel::outcome::Outcome;
+use duplexer_core::dispatch::{BoxFuture, Message};
+use duplexer_core::error::{Busy, McpError};
+
+pub use local::LocalRateLimiter;
+pub use quota::Quota;
+
+/// Refuses requests of callers that send too many: error -32005 with the time to wait, over HTTP status 429 with
+/// `Retry-After`. Notifications are not counted.
+///
+/// A caller is a principal; without one, the client's address, if the service knows it; otherwise all such callers are one.
+///
+/// ```
+/// use duplexer::middleware::{Quota, RateLimit};
+///
+/// // Each caller: 20 requests per second, 40 at once; and 30 searches per minute.
+/// let limit = RateLimit::per_caller(Quota::per_second(20).burst(40)).tool("search", Quota::per_minute(30));
+/// let server = duplexer::Server::builder("archive", "1.0.0").middleware(limit).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
+#[derive(Clone)]
+pub struct RateLimit {
+    limiter: Arc<dyn RateLimiter>,
+    by: By,
+    requests: Option<Quota>,
+    tools: ByTool<Quota>,
+}
+
+/// Whom a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Caller,
+    Total,
+}
+
+impl RateLimit {
+    /// Limits the requests of each caller.
+    pub fn per_caller(quota: Quota) -> Self {
+        Self::new(By::Caller, Some(quota))
+    }
+
+    /// Limits the requests of all callers together.
+    pub fn in_total(quota: Quota) -> Self {
+        Self::new(By::Total, Some(quota))
+    }
+
+    /// Limits nothing but the calls of tools that get a quota, for each caller.
+    pub fn of_tools() -> Self {
+        Self::new(By::Caller, None)
+    }
+
+    fn new(by: By, requests: Option<Quota>) -> Self {
+        Self { limiter: Arc::new(LocalRateLimiter::new()), by, requests, tools: ByTool::new() }
+    }
+
+    /// Limits the calls of one tool in addition.
+    #[must_use]
+    pub fn tool(mut self, name: impl Into<String>, quota: Quota) -> Self {
+        self.tools.set(name, quota);
+        self
+    }
+
+    /// Counts with this limiter instead of one of this process.
+    #[must_use]
+    pub fn limiter(mut self, limiter: impl RateLimiter) -> Self {
+        self.limiter = Arc::new(limiter);
+        self
+    }
+
+    fn caller<'a>(&self, cx: &'a Context) -> RateCaller<'a> {
+        match (self.by, cx.principal()) {
+            (By::Total, _) => RateCaller::All,
+            (By::Caller, Some(principal)) => {
+                let (client, issuer, subject) = principal.identity();
+                RateCaller::Principal { client, issuer, subject }
+            }
+            (By::Caller, None) => cx.transport().client_address.map_or(RateCaller::All, RateCaller::Address),
+        }
+    }
+}
+
+impl Middleware for RateLimit {
+    fn handle(
+        &self,
+        cx: Context,
+        message: Message,
+        next: Next,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        if cx.request_id().is_none() {
+            return next.run(cx, message);
+        }
+        let caller = self.caller(&cx);
+        let tool = self.tools.of(&message).map(|(name, quota)| (Some(&**name), quota));
+        let all = self.requests.as_ref().map(|quota| (None, quota));
+        let mut later = Vec::new();
+        for (rule, quota) in [tool, all].into_iter().flatten() {
+            match self.limiter.decide(RateKey { caller, tool: rule }, quota) {
+                Deciding::Now(Decision::Admitted) => {}
+                Deciding::Now(Decision::Refused { retry_after }) => {
+                    return Box::pin(std::future::ready(Err(refused(rule, retry_after))));
+                }
+                Deciding::Later(decision) => later.push((rule.map(str::to_owned), decision)),
+            }
+        }
+        if later.is_empty() {
+            return next.run(cx, message);
+        }
+        Box::pin(async move {
+            for (rule, decision) in later {
+                if let Decision::Refused { retry_after } = decision.await {
+                    return Err(refused(rule.as_deref(), retry_after));
+                }
+            }
+            next.run(cx, message).await
+        })
+    }
+}
+
+fn refused(tool: Option<&str>, retry_after: Duration) -> McpError {
+    match tool {
+        Some(tool) => Busy::new(format!("Too many calls of '{tool}'"), retry_after).into(),
+        None => Busy::new("Too many requests", retry_after).into(),
+    }
+}
+
+impl std::fmt::Debug for RateLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RateLimit")
+            .field("by", &self.by)
+            .field("requests", &self.requests)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Counts requests. [`LocalRateLimiter`] does so in this process, `Shared::rate_limiter` of `duplexer-redis` for all nodes.
+pub trait RateLimiter: Send + Sync + 'static {
+    /// Counts one request of a key, or refuses it. All requests of a key come with the same quota.
+    fn decide(&self, key: RateKey<'_>, quota: &Quota) -> Deciding;
+}
+
+/// A decision that is made, or that a store has yet to make.
+pub enum Deciding {
+    /// The decision.
+    Now(Decision),
+    /// Resolves to the decision, within 50 ms.
+    Later(BoxFuture<'static, Decision>),
+}
+
+impl std::fmt::Debug for Deciding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Now(decision) => decision.fmt(f),
+            Self::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+/// Whether a request is within its quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is, and was counted.
+    Admitted,
+    /// It is not, and was not counted.
+    Refused {
+        /// The time after which the next request is within the quota.
+        retry_after: Duration,
+    },
+}
+
+/// What a limit counts by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RateKey<'a> {
+    /// The caller.
+    pub caller: RateCaller<'a>,
+    /// The tool, if the quota is that of a tool.
+    pub tool: Option<&'a str>,
+}
+
+/// Whose requests are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RateCaller<'a> {
+    /// Those of one principal.
+    Principal {
+        /// The OAuth client.
+        client: &'a str,
+        /// The issuer of its token.
+        issuer: Option<&'a str>,
+        /// The user that it acts for.
+        subject: Option<&'a str>,
+    },
+    /// Those of one address.
+    Address(IpAddr),
+    /// Those of all callers, or of all of whom nothing is known.
+    All,
+}
+
+impl RateKey<'_> {
+    /// Returns the key as bytes, from which a store makes a name. Different keys have different bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(128);
+        let mut part = |part: Option<&[u8]>| {
+            bytes.push(u8::from(part.is_some()));
+            let part = part.unwrap_or_default();
+            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(part);
+        };
+        part(self.tool.map(str::as_bytes));
+        match self.caller {
+            RateCaller::Principal { client, issuer, subject } => {
+                part(Some(client.as_bytes()));
+                part(issuer.map(str::as_bytes));
+                part(subject.map(str::as_bytes));
+            }
+            RateCaller::Address(IpAddr::V4(address)) => part(Some(&address.octets())),
+            RateCaller::Address(IpAddr::V6(address)) => part(Some(&address.octets())),
+            RateCaller::All => {}
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_keys_have_different_bytes() {
+        let principal = |client, issuer, subject| RateCaller::Principal { client, issuer, subject };
+        let callers = [
+            principal("a", None, None),
+            principal("a", Some("b"), None),
+            principal("a", None, Some("b")),
+            principal("ab", None, None),
+            RateCaller::Address([127, 0, 0, 1].into()),
+            RateCaller::Address([0, 0, 0, 0, 0, 0, 0, 1].into()),
+            RateCaller::All,
+        ];
+        let keys = callers
+            .into_iter()
+            .flat_map(|caller| [None, Some("a"), Some("")].map(|tool| RateKey { caller, tool }.to_bytes()));
+        let keys: Vec<_> = keys.collect();
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+    }
+}
