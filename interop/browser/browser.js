@@ -131,11 +131,21 @@ export class Sheet {
         await this.page.waitForFunction(
             expected => [...document.querySelectorAll('#browse .r-name')].some(row => row.firstChild?.textContent === expected),
             { timeout: 30_000 }, name);
-        const rows = await this.texts('#browse .r-name');
-        const index = rows.findIndex(row => row.replace(/view$/, '').trim() === name);
-        assert.notEqual(index, -1, `${name} in ${rows}`);
-        await (await this.page.$$('#browse .row'))[index].click();
+        await this.page.$$eval('#browse .row', (rows, expected) => {
+            rows.find(row => row.querySelector('.r-name').firstChild.textContent === expected).click();
+        }, name);
         await this.see('#detail h2', name);
+    }
+
+    /** Selects the newest message of the wire that contains a text. */
+    async message(text) {
+        await this.click('#dock [data-tab="wire"]');
+        await this.type('#dock [aria-label="Filter messages"]', text);
+        await this.page.waitForFunction(() => document.querySelectorAll('#dock .row').length > 0, { timeout: 30_000 });
+        await this.page.$$eval('#dock .row', rows => {
+            const last = rows.toSorted((a, b) => Number(a.getAttribute('aria-posinset')) - Number(b.getAttribute('aria-posinset'))).at(-1);
+            last.click();
+        });
     }
 
     /** Fills a field of a form, of any kind. */

@@ -8,6 +8,7 @@ import { launch } from './browser.js';
 import { demo, narrow } from './demo.js';
 import { hostile, many } from './hostile.js';
 import { login } from './login.js';
+import { official } from './official.js';
 import { python } from './python.js';
 import { views } from './views.js';
 
@@ -18,7 +19,7 @@ const given = { program, python: pythonProgram, shot: (sheet, name) => sheet.pag
 const browser = await launch();
 let failed = false;
 try {
-    for (const [name, suite] of Object.entries({ demo, narrow, views, python, login, hostile, many })) {
+    for (const [name, suite] of Object.entries({ demo, narrow, views, official, python, login, hostile, many })) {
         await suite(browser, given);
         console.log(`${name}: ok`);
     }

@@ -73,7 +73,7 @@ const results = {
         return text('asked');
     },
     prototype: args => text(JSON.stringify(args)),
-    huge: () => text('x'.repeat(5e6)),
+    huge: () => text('x'.repeat(3.5e6)),
     deep: () => ({ content: [], structuredContent: deep }),
     media: () => ({ content: [
         { type: 'image', mimeType: 'image/svg+xml', data: base64(drawing) }, { type: 'image', mimeType: 'text/html', data: base64('<script>globalThis.pwned=1</script>') },

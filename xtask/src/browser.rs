@@ -35,6 +35,8 @@ pub(crate) fn test() -> Result<(), String> {
 
 fn drive(screenshots: &PathBuf) -> Result<(), String> {
     let program = built("duplexer-cli", "duplexer")?;
+    // Another host for the same view.
+    npm::installed("interop/inspector")?;
     let script = root().join(SUITE).join("drive.js");
     run(node()?.node(script).arg(program).arg(python_program()?).arg(screenshots))
 }

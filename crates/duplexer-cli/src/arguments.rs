@@ -156,7 +156,7 @@ pub(crate) enum Verb {
     Replay(ReplayArguments),
     /// Show a server on a page in the browser: what it offers, calls, and every message
     #[command(
-        override_usage = "duplexer inspect [OPTIONS] URL\n       duplexer inspect [OPTIONS] -- COMMAND...",
+        override_usage = "duplexer inspect [OPTIONS] URL|NAME\n       duplexer inspect [OPTIONS] -- COMMAND...",
         after_help = "The page is for this machine only, and its address contains a token of this start."
     )]
     Inspect(InspectArguments),

@@ -1,6 +1,5 @@
 //! `duplexer inspect`: a page in the browser that shows a server. The demo serves the same page, of itself.
 
-use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -10,19 +9,20 @@ use duplexer::error::BoxError;
 use duplexer::inspector::{Connecting, Inspector, PageHandle, Target as Shown};
 use duplexer::oauth::{Browser, Presenter};
 use duplexer::shutdown_signal::ShutdownSignals;
-use duplexer::transport::child::{ChildCommand, Stderr};
+use duplexer::transport::child::Stderr;
 use duplexer_http_client::{HttpTransport, InvalidEndpoint};
 use tokio::net::TcpListener;
 
 use crate::arguments::{InspectArguments, LoginArguments};
 use crate::failure::{Exit, Failure, chain};
 use crate::login;
+use crate::target::{Program, Target};
 use crate::terminal::Terminal;
 
 /// How the server is reached.
 enum Reached {
     Url { url: String, headers: Vec<(String, String)>, login: LoginArguments },
-    Program { words: Vec<OsString>, env: Vec<(String, String)> },
+    Program { program: Program, env: Vec<(String, String)> },
 }
 
 /// Serves the page until a shutdown signal.
@@ -70,24 +70,27 @@ async fn start(reached: Reached) -> Result<Inspector, Failure> {
 
 impl Reached {
     fn of(arguments: &InspectArguments) -> Result<Self, Failure> {
-        let Some(url) = &arguments.target else {
-            if !arguments.headers.is_empty() {
+        let endpoint = match Target::of_either(arguments.target.as_deref(), &arguments.command)? {
+            Target::Url(endpoint) => endpoint,
+            Target::Command(_) if !arguments.headers.is_empty() => {
                 return Err(Failure::usage("--header is for servers at a URL; a program gets --env"));
             }
-            return Ok(Self::Program { words: arguments.command.clone(), env: arguments.env.clone() });
+            Target::Command(program) => {
+                return Ok(Self::Program { program, env: arguments.env.clone() });
+            }
         };
-        let (headers, login) = (arguments.headers.clone(), arguments.login.clone());
-        let reached = Self::Url { url: url.clone(), headers, login };
         // A wrong URL is found now, not with the first session.
-        HttpTransport::new(url).map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(reached)
+        HttpTransport::new(&endpoint.url).map_err(|error| Failure::usage(error.to_string()))?;
+        // An option counts more than the configuration.
+        let headers = endpoint.headers.into_iter().chain(arguments.headers.clone()).collect();
+        Ok(Self::Url { url: endpoint.url, headers, login: arguments.login.clone() })
     }
 
     fn shown(&self) -> Shown {
         match self {
             Self::Url { url, .. } => Shown::Url(url.clone()),
-            Self::Program { words, .. } => {
-                Shown::Command(words.iter().map(|word| word.to_string_lossy().into_owned()).collect())
+            Self::Program { program, .. } => {
+                Shown::Command(program.words.iter().map(|word| word.to_string_lossy().into_owned()).collect())
             }
         }
     }
@@ -98,13 +101,9 @@ impl Reached {
             Self::Url { url, headers, login } => {
                 Ok(builder.open(transport(url, headers, login, &page)?).await?)
             }
-            Self::Program { words, env } => {
-                let (program, rest) = words.split_first().ok_or("there is no command behind `--`")?;
-                let command = ChildCommand::new(program).args(rest);
-                let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
-                let client =
-                    builder.open(command.stderr(Stderr::lines(move |line| page.show_line(line)))).await?;
-                Ok(client)
+            Self::Program { program, env } => {
+                let command = program.start(env).map_err(|failure| failure.to_string())?;
+                Ok(builder.open(command.stderr(Stderr::lines(move |line| page.show_line(line)))).await?)
             }
         }
     }

@@ -19,6 +19,8 @@ mod faulty;
 mod files;
 #[path = "cli/hosts.rs"]
 mod hosts;
+#[path = "cli/inspect.rs"]
+mod inspect;
 #[path = "cli/listening.rs"]
 mod listening;
 #[path = "cli/login.rs"]

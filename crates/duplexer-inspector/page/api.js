@@ -46,7 +46,12 @@ async function send(path, options) {
 
 export const get = async (path) => (await send(path)).json();
 export const getText = async (path) => (await send(path)).text();
-export const post = async (path, body) => (await send(path, { method: "POST", body: JSON.stringify(body) })).json();
+export async function post(path, body) {
+  const answer = await (await send(path, { method: "POST", body: JSON.stringify(body) })).json();
+  // A failure of the server under inspection.
+  if (answer.error) throw new ApiError(200, answer.error.message);
+  return answer;
+}
 
 const waiting = new Map();
 let calls = 0;

@@ -4,11 +4,16 @@ import { clean, h, newId, replace } from "./dom.js";
 import { alternatives, choices, fault, hint, isNullable, resolve, typeOf } from "./schema.js";
 
 const DEPTH = 8; // deeper levels are written as JSON
-const FIELDS = 200;
+const FIELDS = 200; // of a whole form, however its schema refers to itself
+const MORE = 50; // for what a person adds
+
+let left = FIELDS;
+const allow = (fields) => { left = Math.max(left, fields); };
 
 export function form(schema, values = {}) {
   const root = schema && typeof schema === "object" ? schema : {};
   const top = resolve(root, root);
+  left = FIELDS;
   let field = typeOf(top) === "object" && top.properties ? objectField(top, root, values, 0) : null;
   const fields = h("div.fields", null, field ? field.element : h("p.note", null, "No arguments are declared."));
   const json = h("textarea.code", { rows: "8", spellcheck: "false", "aria-label": "Arguments as JSON", hidden: true });
@@ -24,6 +29,7 @@ export function form(schema, values = {}) {
       const parsed = parse();
       if (parsed === undefined) return;
       if (field) {
+        left = FIELDS;
         field = objectField(top, root, parsed, 0);
         replace(fields, field.element);
       }
@@ -59,23 +65,19 @@ export function form(schema, values = {}) {
       faults[0].focus();
       return null;
     },
-    // Reads without showing faults.
-    peek: () => (json.hidden ? field?.read([], true) ?? {} : parse() ?? {}),
-    fill: (values) => {
-      if (!field) return;
-      field = objectField(top, root, values, 0);
-      replace(fields, field.element);
-    },
   };
 }
 
 function objectField(schema, root, value, depth) {
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
   const names = Object.keys(schema.properties ?? {});
-  const fields = names.slice(0, FIELDS).map((name) => {
+  const fields = [];
+  for (const name of names) {
+    if (left <= 0) break;
+    left--;
     const given = value && typeof value === "object" && Object.hasOwn(value, name) ? value[name] : undefined;
-    return [name, namedField(name, schema.properties[name], root, given, required.has(name), depth)];
-  });
+    fields.push([name, namedField(name, schema.properties[name], root, given, required.has(name), depth)]);
+  }
   const rest = names.length - fields.length;
   const note = rest > 0 ? h("p.note", null, `${rest} more fields: edit them as JSON.`) : null;
   return {
@@ -237,7 +239,7 @@ function nestedField(schema, root, start, options) {
     set(start ?? {});
     return { element: box, group: true, focus: () => field.focus(), read: (faults, quiet) => field.read(faults, quiet) };
   }
-  const input = h("input", { type: "checkbox", id: options.ids.input, onchange: () => set(input.checked ? {} : undefined) });
+  const input = h("input", { type: "checkbox", id: options.ids.input, onchange: () => { allow(MORE); set(input.checked ? {} : undefined); } });
   input.checked = start !== undefined && start !== null;
   set(input.checked ? start : undefined);
   const element = h("div", null, h("label.check", { for: options.ids.input }, input, ` set ${clean(options.name, 60)}`), box);
@@ -273,7 +275,7 @@ function arrayField(schema, root, start, options) {
     rows.append(row);
     if (focus) field.focus();
   };
-  const more = h("button.small", { type: "button", id: options.ids.input, onclick: () => fields.length < FIELDS && add(undefined, true) }, "+ Add");
+  const more = h("button.small", { type: "button", id: options.ids.input, onclick: () => { allow(MORE); if (fields.length < FIELDS) add(undefined, true); } }, "+ Add");
   for (const value of Array.isArray(start) ? start.slice(0, FIELDS) : []) add(value);
   return {
     element: h("div", null, rows, more), group: true, input: more, focus: () => more.focus(),
@@ -313,7 +315,7 @@ function multipleField(schema, listed, start, options) {
 function variantField(others, root, start, options) {
   const box = h("div.nested");
   let field = null;
-  const select = h("select", { id: options.ids.input, onchange: () => set(select.value) },
+  const select = h("select", { id: options.ids.input, onchange: () => { allow(MORE); set(select.value); } },
     options.required ? null : h("option", { value: "" }, "(not set)"),
     others.map((one, index) => h("option", { value: String(index) }, clean(one.title ?? typeOf(one) ?? `variant ${index + 1}`, 80))));
   const set = (index, value) => {

@@ -1,13 +1,13 @@
 // A list that holds only the rows in sight: thousands of entries cost what a screenful costs.
 
-import { h, newId, replace } from "./dom.js";
+import { h, newId } from "./dom.js";
 
 const MARGIN = 8; // rows above and below those in sight
 export const MAX_ROWS = 150;
 
 export class VirtualList {
-  constructor({ label, rowHeight, render, onselect, onopen, empty }) {
-    Object.assign(this, { rowHeight, render, onselect, onopen, items: [], index: -1, prefix: newId("row") });
+  constructor({ label, rowHeight, render, onselect, onopen, empty, stamp }) {
+    Object.assign(this, { rowHeight, render, onselect, onopen, stamp, items: [], rows: new Map(), index: -1, prefix: newId("row") });
     this.empty = h("p.empty", null, empty ?? "");
     this.spacer = h("div.spacer", { role: "presentation" });
     this.box = h("div.vlist", {
@@ -39,16 +39,28 @@ export class VirtualList {
     const shown = Math.min(Math.ceil(height / this.rowHeight) + 2 * MARGIN, MAX_ROWS);
     const last = Math.min(this.items.length, first + shown);
     this.spacer.style.height = `${this.items.length * this.rowHeight}px`;
-    const rows = [];
-    for (let index = first; index < last; index++) {
-      rows.push(h("div.row", {
-        role: "option", id: this.prefix + index, "aria-selected": String(index === this.index),
-        "aria-setsize": this.items.length, "aria-posinset": index + 1,
-        style: { transform: `translateY(${index * this.rowHeight}px)`, height: `${this.rowHeight}px` },
-        onclick: () => this.select(index, true),
-      }, this.render(this.items[index], index)));
+    for (const [index, row] of this.rows) {
+      const stays = index >= first && index < last && row.item === this.items[index] && row.stamp === this.stamp?.(row.item);
+      if (stays) continue;
+      row.element.remove();
+      this.rows.delete(index);
     }
-    replace(this.spacer, rows);
+    // Rows in sight stay the same elements, so that a click is not lost while the list grows.
+    for (let index = first; index < last; index++) {
+      const item = this.items[index];
+      if (!this.rows.has(index)) {
+        const element = h("div.row", {
+          role: "option", id: this.prefix + index, style: { transform: `translateY(${index * this.rowHeight}px)`, height: `${this.rowHeight}px` },
+          onclick: () => this.select(index, true),
+        }, this.render(item, index));
+        this.rows.set(index, { item, element, stamp: this.stamp?.(item) });
+        this.spacer.append(element);
+      }
+      const { element } = this.rows.get(index);
+      element.setAttribute("aria-selected", String(index === this.index));
+      element.setAttribute("aria-setsize", this.items.length);
+      element.setAttribute("aria-posinset", index + 1);
+    }
     const active = this.index >= first && this.index < last ? this.prefix + this.index : null;
     if (active) this.box.setAttribute("aria-activedescendant", active);
     else this.box.removeAttribute("aria-activedescendant");

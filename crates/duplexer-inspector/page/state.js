@@ -35,19 +35,28 @@ export function keep(list, entry, max) {
 const requests = new Map(); // entries of requests, by session, sender and id
 const keyOf = (entry, from) => `${entry.session} ${from} ${JSON.stringify(entry.id)}`;
 
+const early = new Map(); // responses that were read before their request was recorded as written
+
+function answered(asked, entry) {
+  Object.assign(entry, { method: asked.method, subject: asked.subject, era: asked.era, took: Math.max(0, entry.at - asked.at), http: asked.http });
+  asked.answered = entry.n;
+}
+
 function frame(event) {
   const entry = { ...event, http: null, answered: null };
   const other = entry.from === "client" ? "server" : "client";
-  if (entry.kind === "request") requests.set(keyOf(entry, entry.from), entry);
-  else if (entry.kind === "result" || entry.kind === "error") {
-    const asked = requests.get(keyOf(entry, other));
-    if (asked) {
-      requests.delete(keyOf(entry, other));
-      Object.assign(entry, { method: asked.method, subject: asked.subject, era: asked.era, asked, took: entry.at - asked.at });
-      entry.asked = asked.n;
-      entry.http = asked.http;
-      asked.answered = entry.n;
-    }
+  if (entry.kind === "request") {
+    const key = keyOf(entry, entry.from);
+    const response = early.get(key);
+    early.delete(key);
+    if (response) answered(entry, response);
+    else requests.set(key, entry);
+  } else if ((entry.kind === "result" || entry.kind === "error") && entry.id !== null) {
+    const key = keyOf(entry, other);
+    const asked = requests.get(key);
+    requests.delete(key);
+    if (asked) answered(asked, entry);
+    else if (early.size < 100) early.set(key, entry);
   }
   entry.era ??= state.sessions.get(entry.session)?.era ?? "";
   if (requests.size > MAX_WIRE) requests.delete(requests.keys().next().value);

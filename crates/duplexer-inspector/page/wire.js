@@ -40,7 +40,7 @@ export function wirePanel() {
   const about = h("div.w-detail", { tabindex: "0", "aria-label": "Selected message" });
   const filter = h("input", { type: "search", placeholder: "Filter messages", "aria-label": "Filter messages", oninput: () => refresh() });
   const own = h("input", { type: "checkbox", onchange: () => refresh() });
-  const list = new VirtualList({ label: "Messages", rowHeight: 28, render: row, onselect: (entry) => show(entry), empty: "No message has passed yet." });
+  const list = new VirtualList({ label: "Messages", rowHeight: 28, render: row, onselect: (entry) => show(entry), empty: "No message has passed yet.", stamp: (entry) => `${entry.method} ${entry.took}` });
   const diagram = h("div.diagram", { tabindex: "0", "aria-label": "Sequence diagram" });
   const dropped = h("p.note.pad", { hidden: true });
   const listPanel = h("div.fill", null, list.element, about);

@@ -63,6 +63,8 @@ impl Refusal {
     }
 }
 
+/// A failure of the server under inspection is an answer of this API like any other: a browser reports every other status as
+/// an error of the page.
 impl From<BoxError> for Refusal {
     fn from(error: BoxError) -> Self {
         let mut text = error.to_string();
@@ -74,7 +76,7 @@ impl From<BoxError> for Refusal {
             }
             cause = next.source();
         }
-        Self(StatusCode::BAD_GATEWAY, text)
+        Self(StatusCode::OK, text)
     }
 }
 
@@ -143,7 +145,7 @@ async fn post(state: &Arc<State>, request: &ApiRequest) -> Result<Reply, Refusal
             let OfCall { call } = body(request)?;
             return Ok(reply::json(&json!({"cancelled": state.calls.cancel(&call)})));
         }
-        "answer" => answer(state, body(request)?)?,
+        "answer" => return answer(state, body(request)?),
         "watch" => {
             let OfResource { session, uri } = body(request)?;
             let opened = sessions.open(state, session).await?;
@@ -174,18 +176,15 @@ fn body<T: DeserializeOwned>(request: &ApiRequest) -> Result<T, Refusal> {
     serde_json::from_slice(&request.body).map_err(|error| Refusal::bad(error.to_string()))
 }
 
-fn answer(state: &State, answer: Answer) -> Result<(), Refusal> {
+/// Answers a question, which can have been closed meanwhile.
+fn answer(state: &State, answer: Answer) -> Result<Reply, Refusal> {
     let Answer { question, result, error } = answer;
     let answer = match (result, error) {
         (Some(result), None) => Ok(result),
         (None, Some(error)) => Err(error),
         _ => return Err(Refusal::bad("an answer has either a result or an error")),
     };
-    if state.page.questions.answer(question, answer) {
-        Ok(())
-    } else {
-        Err(Refusal(StatusCode::GONE, "the question is not open any more".to_owned()))
-    }
+    Ok(reply::json(&json!({"open": state.page.questions.answer(question, answer)})))
 }
 
 fn set_roots(state: &State, Roots { roots }: Roots) -> Result<(), Refusal> {
