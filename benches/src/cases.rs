@@ -48,11 +48,6 @@ pub const CASES: &[Case] = &[
     Case { name: ECHO_CASE, calls: 2000, make: || kernel(offered(10, Ask::Call)) },
     Case { name: "call-1000", calls: 2000, make: || kernel(offered(1000, Ask::Call)) },
     Case { name: TASK_CASE, calls: 2000, make: || kernel(task_get::finished()) },
-    Case {
-        name: "layer-response-limit",
-        calls: 2000,
-        make: || kernel(layers::kernel("layer-response-limit")),
-    },
     Case { name: "list-1", calls: 2000, make: || kernel(offered(1, Ask::List)) },
     Case { name: "list-50", calls: 2000, make: || kernel(offered(50, Ask::List)) },
     Case { name: "echo-64k", calls: 50, make: || kernel(asked("tools/call", &echo_of(LARGE))) },
