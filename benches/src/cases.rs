@@ -48,20 +48,6 @@ pub const CASES: &[Case] = &[
     Case { name: ECHO_CASE, calls: 2000, make: || kernel(offered(10, Ask::Call)) },
     Case { name: "call-1000", calls: 2000, make: || kernel(offered(1000, Ask::Call)) },
     Case { name: TASK_CASE, calls: 2000, make: || kernel(task_get::finished()) },
-    Case { name: "layer-timeout", calls: 2000, make: || kernel(layers::kernel("layer-timeout")) },
-    Case { name: "layer-concurrency", calls: 2000, make: || kernel(layers::kernel("layer-concurrency")) },
-    Case { name: "layer-rate-limit", calls: 2000, make: || kernel(layers::kernel("layer-rate-limit")) },
-    Case {
-        name: "layer-response-limit",
-        calls: 2000,
-        make: || kernel(layers::kernel("layer-response-limit")),
-    },
-    Case { name: "layer-access-log", calls: 2000, make: || kernel(layers::kernel("layer-access-log")) },
-    Case { name: "layer-tool-scopes", calls: 2000, make: || kernel(layers::kernel("layer-tool-scopes")) },
-    Case { name: "layer-audit-log", calls: 2000, make: || kernel(layers::kernel("layer-audit-log")) },
-    Case { name: "layer-result-cache", calls: 2000, make: || kernel(layers::kernel("layer-result-cache")) },
-    Case { name: "layer-redaction", calls: 2000, make: || kernel(layers::kernel("layer-redaction")) },
-    Case { name: "metrics", calls: 2000, make: || kernel(layers::kernel("metrics")) },
     Case { name: "list-1", calls: 2000, make: || kernel(offered(1, Ask::List)) },
     Case { name: "list-50", calls: 2000, make: || kernel(offered(50, Ask::List)) },
     Case { name: "echo-64k", calls: 50, make: || kernel(asked("tools/call", &echo_of(LARGE))) },
@@ -79,6 +65,24 @@ pub const CASES: &[Case] = &[
     Case { name: PLAIN_CLIENT_CASE, calls: 1000, make: || client(ClientCall::plain()) },
 ];
 
+/// Cases that differ from [`ECHO_CASE`] in one layer. What a layer adds has a bar (`layers::BARS`), so they have no recorded figures.
+pub const LAYERS: &[Case] = &[
+    Case { name: "layer-timeout", calls: 2000, make: || kernel(layers::kernel("layer-timeout")) },
+    Case { name: "layer-concurrency", calls: 2000, make: || kernel(layers::kernel("layer-concurrency")) },
+    Case { name: "layer-rate-limit", calls: 2000, make: || kernel(layers::kernel("layer-rate-limit")) },
+    Case {
+        name: "layer-response-limit",
+        calls: 2000,
+        make: || kernel(layers::kernel("layer-response-limit")),
+    },
+    Case { name: "layer-access-log", calls: 2000, make: || kernel(layers::kernel("layer-access-log")) },
+    Case { name: "layer-tool-scopes", calls: 2000, make: || kernel(layers::kernel("layer-tool-scopes")) },
+    Case { name: "layer-audit-log", calls: 2000, make: || kernel(layers::kernel("layer-audit-log")) },
+    Case { name: "layer-result-cache", calls: 2000, make: || kernel(layers::kernel("layer-result-cache")) },
+    Case { name: "layer-redaction", calls: 2000, make: || kernel(layers::kernel("layer-redaction")) },
+    Case { name: "metrics", calls: 2000, make: || kernel(layers::kernel("metrics")) },
+];
+
 const ENVELOPE: ProtocolVersion = ProtocolVersion::LATEST_ENVELOPE;
 const HANDSHAKE: ProtocolVersion = ProtocolVersion::LATEST_HANDSHAKE;
 const SMALL: usize = 43;
@@ -87,7 +91,7 @@ const PROGRESS: &str = r#""name":"progress","arguments":{"n":1000}"#;
 
 /// Returns the case with this name.
 pub fn find(name: &str) -> Option<&'static Case> {
-    CASES.iter().find(|case| case.name == name)
+    CASES.iter().chain(LAYERS).find(|case| case.name == name)
 }
 
 impl Case {

@@ -3,10 +3,10 @@
 use duplexer::tasks::{TaskPolicy, Tasks};
 use duplexer::{Server, Tool};
 use duplexer_bench::allocations::{self, Counting};
-use duplexer_bench::cases::{CASES, Case, FRAME_CASE, PLAIN_CASE, TASK_CASE, find};
+use duplexer_bench::cases::{CASES, Case, ECHO_CASE, FRAME_CASE, LAYERS, PLAIN_CASE, TASK_CASE, find};
 use duplexer_bench::catalog::{self, Ask};
 use duplexer_bench::figures::{self, Figure};
-use duplexer_bench::{REPLY, text};
+use duplexer_bench::{REPLY, layers, text};
 use duplexer_server::ServerBuilder;
 use duplexer_types::version::ProtocolVersion;
 use serde_json::Value;
@@ -27,6 +27,25 @@ fn no_case_allocates_more_than_recorded() {
     let found = figures::compare(&recorded, &measured);
     assert!(found.faults.is_empty(), "{}", found.faults.join("\n"));
     assert!(measured.iter().all(|figure| figure.allocations > 0), "the allocator counts: {measured:?}");
+}
+
+/// The part of the bars of layers that is cheap to check.
+#[test]
+fn no_layer_allocates_more_than_its_bar() {
+    let count = |name: &str| find(name).and_then(Case::allocations).unwrap_or_else(|| panic!("{name}"));
+    let plain = count(ECHO_CASE);
+    for bar in layers::BARS {
+        let added = count(bar.case).saturating_sub(plain);
+        assert!(added <= bar.allocations, "{}: adds {added}, the bar is {}", bar.case, bar.allocations);
+    }
+}
+
+/// Each layer is there: the answer to the call is that of the plain echo.
+#[test]
+fn a_call_behind_a_layer_is_answered_with_its_text() {
+    for case in LAYERS {
+        assert_eq!(result(case.name)["content"][0]["text"], "hello", "{}", case.name);
+    }
 }
 
 /// TSK-D18: a tool that is not task-capable pays nothing for the extension.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use duplexer_bench::allocations::Counting;
 use duplexer_bench::callgrind;
 use duplexer_bench::cases::{
-    self, CASES, CLIENT_CASE, Case, ECHO_CASE, FRAME_CASE, PLAIN_CASE, PLAIN_CLIENT_CASE, TASK_CASE,
+    self, CASES, CLIENT_CASE, Case, ECHO_CASE, FRAME_CASE, LAYERS, PLAIN_CASE, PLAIN_CLIENT_CASE, TASK_CASE,
 };
 use duplexer_bench::figures::{self, Figure};
 use duplexer_bench::layers::{self, Accuracy, Bar};
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 }
 
 fn repeat(case: &str, calls: &str) -> Result<(), String> {
-    let known = || CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
+    let known = || CASES.iter().chain(LAYERS).map(|case| case.name).collect::<Vec<_>>().join(", ");
     let case = cases::find(case).ok_or_else(|| format!("`{case}` is not a case: {}", known()))?;
     let calls: u64 = calls.parse().map_err(|_| USAGE)?;
     answer(case, calls).map(|_| ())
@@ -67,8 +67,9 @@ fn compare(file: &str) -> Result<(), String> {
         .map_err(|error| format!("{file}: {error} (`cargo xtask bench --record` writes it)"))?;
     let recorded = figures::read(&text).map_err(|reason| format!("{file}: {reason}"))?;
     let counted = callgrind::is_installed();
-    let measured = measure()?;
+    let mut measured = measure(CASES)?;
     let mut found = figures::compare(&recorded, &measured);
+    measured.extend(measure(LAYERS)?);
     found.faults.extend(above_the_bar(&measured));
     if !counted {
         let text = "instructions were NOT COUNTED AND NOT COMPARED: there is no valgrind here";
@@ -96,19 +97,20 @@ fn record(file: &str) -> Result<(), String> {
     if !callgrind::is_installed() {
         return Err("instructions cannot be recorded without valgrind".to_owned());
     }
-    let measured = measure()?;
+    let mut measured = measure(CASES)?;
     let text = figures::write(&measured, &compiler()).ok_or("valgrind did not count every case")?;
     std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))?;
     println!("recorded in {file}");
+    measured.extend(measure(LAYERS)?);
     let above = above_the_bar(&measured);
     if above.is_empty() { Ok(()) } else { Err(above.join("; ")) }
 }
 
-fn measure() -> Result<Vec<Figure>, String> {
+fn measure(cases: &[Case]) -> Result<Vec<Figure>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let counts = callgrind::is_installed();
     println!("{:<22} {:>12} {:>14} {:>12}", "", "allocations", "instructions", "ns, a hint");
-    let figures = CASES.iter().map(|case| {
+    let figures = cases.iter().map(|case| {
         let allocations = case.allocations().ok_or_else(|| format!("{}: not answered", case.name))?;
         let instructions =
             if counts { callgrind::instructions(&program, case.name, case.calls) } else { None };
