@@ -23,9 +23,10 @@ async function run(session, item, column) {
     replace(column, h("h3", null, session), h("p.fault", null, error.message));
     return null;
   }
-  const before = state.wire.length ? state.wire.at(-1).n : -1;
   const done = await request(item.method, item.params, { session }).done;
-  const frames = state.wire.filter((entry) => entry.session === session && entry.n > before);
+  // Messages of the opening can be recorded late, so counting begins with the request itself.
+  const own = state.wire.filter((entry) => entry.session === session);
+  const frames = own.slice(Math.max(0, own.findLastIndex((entry) => entry.kind === "request" && entry.method === item.method)));
   const total = frames.reduce((sum, entry) => sum + entry.size, 0);
   const facts = [["revision", about.version], ["time", duration(done.ms)], ["messages", String(frames.length)], ["bytes", bytes(total)]];
   replace(column, h("h3", null, `${session} era`), h("dl.facts", null, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))), outcome(done));
