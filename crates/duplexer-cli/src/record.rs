@@ -135,9 +135,9 @@ async fn translated(
         };
         recorder.write(from, 1, text);
     });
-    let served = driver::serve(&running, stdio).await;
+    let ended = driver::serve(&running, stdio).await;
     running.shutdown().await;
-    served.map_err(|error| broken(&error))
+    ended.map_err(|error| broken(&error))
 }
 
 /// Serves a transcript until the client leaves, or a shutdown signal.

@@ -143,7 +143,9 @@ mod tests {
         let mut all = Histogram::default();
         for half in 0..2 {
             let mut part = Histogram::default();
-            (1..=5000).for_each(|value| part.add(Duration::from_micros(half * 5000 + value)));
+            for value in 1..=5000 {
+                part.add(Duration::from_micros(half * 5000 + value));
+            }
             all.merge(&part);
         }
         assert_eq!(all.total(), 10_000);
@@ -160,7 +162,9 @@ mod tests {
         for values in [vec![100], vec![100, 110, 120], vec![1, 1_000_000], (1..100_000).collect::<Vec<u64>>()]
         {
             let mut histogram = Histogram::default();
-            values.iter().for_each(|value| histogram.add(Duration::from_micros(*value)));
+            for value in &values {
+                histogram.add(Duration::from_micros(*value));
+            }
             let rows = histogram.rows();
             assert_eq!(rows.iter().map(|(_, count)| count).sum::<u64>(), histogram.total(), "{rows:?}");
             assert!(rows.len() <= 24 && rows.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{rows:?}");

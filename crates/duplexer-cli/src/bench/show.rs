@@ -226,7 +226,9 @@ mod tests {
     fn measured(target: &str, microseconds: std::ops::Range<u64>) -> Measured {
         let mut counted =
             Counted { time: Duration::from_secs(2), cpu: Some(Duration::from_secs(1)), ..Counted::default() };
-        microseconds.for_each(|value| counted.latencies.add(Duration::from_micros(value)));
+        for value in microseconds {
+            counted.latencies.add(Duration::from_micros(value));
+        }
         Measured { target: target.to_owned(), server: Some("s 1".to_owned()), counted }
     }
 

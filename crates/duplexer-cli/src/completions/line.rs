@@ -90,6 +90,12 @@ impl<'a> Typed<'a> {
         verbs.map(|verb| Candidate::new(verb.get_name(), help_of(verb.get_about()))).collect()
     }
 
+    /// Returns whether the first word of the verb is a server.
+    pub(super) fn takes_target(&self) -> bool {
+        let names = self.command.get_positionals().next().and_then(Arg::get_value_names);
+        names.is_some_and(|names| names.iter().any(|name| name.starts_with("URL")))
+    }
+
     /// Returns the values of the word at the end, if the verb lists them.
     pub(super) fn possible_words(&self) -> Option<Vec<Candidate>> {
         let word = self.command.get_positionals().nth(self.words.len())?;

@@ -18,14 +18,9 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// Returns what can stand at the end of the words of a verb.
 pub(super) async fn words(typed: &Typed<'_>) -> Vec<Candidate> {
-    let takes_target = matches!(
-        typed.verbs[..],
-        ["list" | "call" | "read" | "prompt" | "complete" | "listen" | "ping" | "proxy" | "doctor" | "bench"]
-            | ["task" | "skills", _]
-    );
     let known = servers();
     match (&typed.words[..], &typed.verbs[..]) {
-        ([], _) if takes_target => known.iter().map(|(name, at)| Candidate::new(name, at)).collect(),
+        ([], _) if typed.takes_target() => known.iter().map(|(name, at)| Candidate::new(name, at)).collect(),
         ([], ["uninstall"]) => installed(),
         ([target, rest @ ..], [verb]) => {
             let Some(url) = url_of(target, &known) else { return Vec::new() };

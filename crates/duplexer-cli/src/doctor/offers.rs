@@ -146,8 +146,7 @@ async fn entries(
 
 /// A list that is not served. Templates are optional for a server with resources.
 fn refused(list: &List, capabilities: &Value, answer: &Answer, report: &mut Report) {
-    let is_absent =
-        matches!(answer, Answer::Error { code, .. } if *code == i64::from(ErrorCode::METHOD_NOT_FOUND.0));
+    let is_absent = matches!(answer, Answer::Error { code, .. } if *code == ErrorCode::METHOD_NOT_FOUND.0);
     let is_optional = list.method == Method::ResourcesTemplatesList && is_absent;
     if list.is_declared(capabilities) && !is_optional {
         let what = format!(

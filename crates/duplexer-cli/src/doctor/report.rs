@@ -65,16 +65,12 @@ impl Report {
     }
 
     fn count(&mut self, rule: &'static Rule, more: usize) -> usize {
-        match self.counts.iter_mut().find(|count| count.rule == rule) {
-            Some(count) => {
-                count.found += more;
-                count.found
-            }
-            None => {
-                self.counts.push(Count { rule, found: more });
-                more
-            }
+        if let Some(count) = self.counts.iter_mut().find(|count| count.rule == rule) {
+            count.found += more;
+            return count.found;
         }
+        self.counts.push(Count { rule, found: more });
+        more
     }
 
     /// Returns the rules that were checked, in the order in which they were first checked.

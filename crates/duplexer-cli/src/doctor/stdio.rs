@@ -140,7 +140,7 @@ async fn handshake(process: &mut Process, result: &Value, report: &mut Report) {
 /// Unknown methods and malformed input. `sound` is a request that the server answers.
 async fn requests(process: &mut Process, sound: Method, report: &mut Report) {
     let unknown = process.ask_unknown().await;
-    let expected = i64::from(ErrorCode::METHOD_NOT_FOUND.0);
+    let expected = ErrorCode::METHOD_NOT_FOUND.0;
     let is_refused = matches!(unknown, Answer::Error { code, .. } if code == expected);
     report.expect(rules::UNKNOWN_METHOD, is_refused, || {
         format!("a request of an unknown method: {}", unknown.describe())

@@ -153,7 +153,9 @@ impl Forward {
             self.recorder.write(Sender::Client, connection, text);
         }
         let mut headers = head.headers;
-        OWN_HEADERS.iter().for_each(|name| drop(headers.remove(name)));
+        for name in &OWN_HEADERS {
+            headers.remove(name);
+        }
         headers.extend(self.headers.clone());
         let mut url = self.target.clone();
         url.set_path(head.uri.path());

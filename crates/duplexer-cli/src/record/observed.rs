@@ -92,7 +92,9 @@ impl<B> Observed<B> {
             let mut messages = Vec::new();
             let end = events(&self.seen, &mut messages);
             self.seen.drain(..end);
-            messages.iter().for_each(|message| self.recorder.write(Sender::Server, self.connection, message));
+            for message in &messages {
+                self.recorder.write(Sender::Server, self.connection, message);
+            }
         }
     }
 

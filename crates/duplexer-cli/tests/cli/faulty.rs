@@ -72,7 +72,9 @@ pub(crate) fn faulty(fault: &'static str) -> String {
             let Reply(status, headers, body) = server.answer(&asked);
             let mut head =
                 format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-            headers.iter().for_each(|(name, value)| head.extend([*name, ": ", value.as_str(), "\r\n"]));
+            for (name, value) in &headers {
+                head.extend([*name, ": ", value.as_str(), "\r\n"]);
+            }
             let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
         }
     });

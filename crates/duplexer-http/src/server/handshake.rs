@@ -38,7 +38,7 @@ fn in_session(context: RequestContext, frame: Frame) -> Result<PostStep, Rejecti
         Frame::Request(id, call) if context.service().stores.is_none() => {
             let admitted = session::admit_local(&context, session_id(&context)?);
             let session = admitted.map_err(|reason| reason.reply(Some(&id)))?;
-            let (call, mode) = session::local_call(session, context, id, call)?;
+            let (call, mode) = session::local_call(session, context, &id, call)?;
             return Ok(PostStep::Session(call, mode));
         }
         Frame::Request(id, call) => Box::pin(stored_call(context, id, call)),

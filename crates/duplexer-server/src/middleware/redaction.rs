@@ -60,7 +60,7 @@ pub struct RedactionBuilder {
 const TOKENS: &[&str] = &[
     r"(?i-u:\bbearer [a-z0-9._~+/=-]{16,})",
     r"(?-u:\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",
-    r"(?s-u:-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----)",
+    r"(?s:-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----)",
     r"(?-u:\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)",
     r"(?-u:\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{36,}\b)",
     r"(?-u:\bgithub_pat_[A-Za-z0-9_]{22,}\b)",

@@ -39,7 +39,7 @@ pub(super) async fn check(wire: &Wire, place: &Place, discovered: &Value, report
 }
 
 fn number(code: ErrorCode) -> i64 {
-    i64::from(code.0)
+    code.0
 }
 
 /// Headers that contradict the body.

@@ -110,7 +110,7 @@ async fn requests(wire: &Wire, place: &Place, session: &Session, report: &mut Re
         .expect(rules::PING, ping.as_ref().is_ok_and(|reply| reply.result().is_some()), || described(&ping));
     let unknown = ask(&json!(7), None, report).await;
     let code = unknown.as_ref().ok().and_then(Reply::error_code);
-    report.expect(rules::UNKNOWN_METHOD, code == Some(i64::from(ErrorCode::METHOD_NOT_FOUND.0)), || {
+    report.expect(rules::UNKNOWN_METHOD, code == Some(ErrorCode::METHOD_NOT_FOUND.0), || {
         format!("a request of an unknown method: {}", described(&unknown))
     });
     let mut garbage = post(&place.url, &Value::Null, session.headers());

@@ -112,7 +112,7 @@ async fn speak(wire: &Wire, url: Url, first: Result<Reply, Broken>, report: &mut
     match (&discovered, &session) {
         (None, None) => nothing(wire, &url, &first, &opened, report).await,
         (Some(_), None) => {
-            report.find(rules::HANDSHAKE_ERA, format!("the handshake: {}", described(&opened)))
+            report.find(rules::HANDSHAKE_ERA, format!("the handshake: {}", described(&opened)));
         }
         (None, Some(_)) => {
             report.pass(rules::HANDSHAKE_ERA);

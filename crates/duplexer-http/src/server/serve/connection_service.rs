@@ -127,10 +127,6 @@ impl ConnectionService {
 }
 
 /// What answers a request, and whether the connection closes after it.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large variant is the usual one, and is stored in the connection's own future"
-)]
 enum Target<F> {
     Reply(reply::Rejection, bool),
     /// With the service that watches whether the response is read, for HTTP/2.

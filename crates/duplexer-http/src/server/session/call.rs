@@ -36,10 +36,10 @@ use crate::server::sse::{self, EventId};
 pub(in crate::server) fn local_call(
     session: Arc<Session>,
     context: RequestContext,
-    id: RequestId,
+    id: &RequestId,
     message: Message,
 ) -> Result<(SessionCall, ResponseMode), Rejection> {
-    let in_flight = InFlight::take(session, &id, None).map_err(|refused| refused.reply(&id))?;
+    let in_flight = InFlight::take(session, id, None).map_err(|refused| refused.reply(id))?;
     let mode = context.service().config.responses.into();
     Ok((SessionCall::new(in_flight, Stream::ephemeral(), mode, context, message), mode))
 }
