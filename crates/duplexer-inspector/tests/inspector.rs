@@ -1,4 +1,5 @@
 //! The API of the page and the second origin, as a browser uses them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
 
