@@ -41,7 +41,7 @@ pub(crate) fn serve(arguments: &DemoArguments) -> Result<(), Failure> {
         }
         let service = service(server, address.ip(), backing.stores)?;
         let serving = on_http(service.clone(), address, arguments.auth);
-        match arguments.metrics.zip(metrics) {
+        match arguments.metrics.zip(metrics.clone()) {
             None => serving.await,
             Some((address, metrics)) => beside(address, metrics, service, serving).await,
         }
