@@ -100,7 +100,8 @@ mod tests {
     #[tokio::test]
     async fn an_answer_reaches_the_question_and_only_once() {
         let (questions, events) = (Questions::default(), Events::default());
-        let asked = questions.ask::<Value>(&events, "auto", Kind::Elicitation, &json!({"message": "Who?"}));
+        let params = json!({"message": "Who?"});
+        let asked = questions.ask::<Value>(&events, "auto", Kind::Elicitation, &params);
         let answered = async {
             let shown: Value = serde_json::from_str(&events.after(0).await).unwrap();
             assert_eq!(shown["events"][0]["params"]["message"], "Who?");
@@ -115,7 +116,8 @@ mod tests {
     async fn a_dropped_question_is_closed_on_the_page() {
         let (questions, events) = (Questions::default(), Events::default());
         {
-            let mut asked = Box::pin(questions.ask::<Value>(&events, "auto", Kind::Sampling, &json!({})));
+            let params = json!({});
+            let mut asked = Box::pin(questions.ask::<Value>(&events, "auto", Kind::Sampling, &params));
             let waiting =
                 std::future::poll_fn(|cx| std::task::Poll::Ready(asked.as_mut().poll(cx).is_pending()));
             assert!(waiting.await);

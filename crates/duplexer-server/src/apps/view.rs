@@ -174,7 +174,7 @@ impl<S> View<S> {
     /// use duplexer::Context;
     /// use duplexer::apps::{Apps, View};
     ///
-    /// let page = View::dynamic("ui://visitor", |cx: Context| async move {
+    /// let page = View::dynamic("ui://visitor", |cx: Context<()>| async move {
     ///     let era = cx.protocol_version();
     ///     Ok(View::new("ui://visitor", format!("<!doctype html><html><body>{era}</body></html>")))
     /// });

@@ -278,11 +278,11 @@ async fn pages_come_from_files_or_are_made_for_each_read() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("a.html"), PAGE).unwrap();
     std::fs::write(folder.join("notes.txt"), "no page").unwrap();
-    let made = View::dynamic("ui://made", |cx: Context| async move {
+    let made = View::dynamic("ui://made", |cx: Context<()>| async move {
         let page = PAGE.replace("</html>", &format!("<body>{}</body></html>", cx.protocol_version()));
         Ok(View::new("ui://other", page).connect_domains(["https://made.example"]))
     });
-    let broken = View::dynamic("ui://broken", |_: Context| async { Ok(View::new("ui://x", "<p>")) });
+    let broken = View::dynamic("ui://broken", |_: Context<()>| async { Ok(View::new("ui://x", "<p>")) });
     let apps = Apps::new()
         .view(made)
         .view(broken)
