@@ -48,7 +48,7 @@ pub(crate) async fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     let mut signals = ShutdownSignals::listen().map_err(broken)?;
     tokio::select! {
         () = inspector.serve(listener) => {}
-        _ = signals.next() => terminal.interrupted(),
+        () = signals.next() => terminal.interrupted(),
     }
     inspector.close().await;
     Ok(())

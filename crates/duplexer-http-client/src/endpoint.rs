@@ -99,9 +99,9 @@ impl Endpoint {
             let response = self.client.execute(request).await.map_err(failure::of_sending)?;
             return Ok((outgoing, response));
         };
-        let observed = observer.begin(&request);
+        let exchange = observer.begin(&request);
         let response = self.client.execute(request).await.map_err(failure::of_sending)?;
-        observed.end(&response);
+        exchange.end(&response);
         Ok((outgoing, response))
     }
 

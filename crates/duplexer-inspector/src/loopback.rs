@@ -36,7 +36,7 @@ fn names_loopback(headers: &HeaderMap, uri: &Uri) -> bool {
     let host = headers
         .get(HOST)
         .and_then(|host| host.to_str().ok())
-        .or_else(|| uri.authority().map(|it| it.as_str()));
+        .or_else(|| uri.authority().map(http::uri::Authority::as_str));
     let Some(host) = host else { return false };
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

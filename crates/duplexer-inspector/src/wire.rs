@@ -1,6 +1,7 @@
 //! The messages of all sessions, whole, within bounds. The page gets the begin of each and requests the rest.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use duplexer_core::dispatch::lock;
@@ -92,7 +93,8 @@ impl Wire {
             )]
             let at = (frame.at - start).max(0.0) as u64;
             let from = sender(frame.direction);
-            lines += &format!("{{\"at_ms\":{at},\"from\":\"{from}\",\"message\":{}}}\n", frame.text);
+            // Writing into memory cannot fail.
+            let _ = writeln!(lines, "{{\"at_ms\":{at},\"from\":\"{from}\",\"message\":{}}}", frame.text);
         }
         lines
     }

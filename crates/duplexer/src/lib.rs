@@ -116,6 +116,7 @@ pub use duplexer_proxy as proxy;
 pub use duplexer_redis as redis;
 pub use duplexer_server::prompt::Prompt;
 pub use duplexer_server::resource::{AsJson, Resource, ResourceError};
+pub use duplexer_server::view_file;
 // Its items are not ours, and would be found in our search.
 #[doc(no_inline)]
 pub use duplexer_server::schemars;

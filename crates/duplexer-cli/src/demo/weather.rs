@@ -31,7 +31,8 @@ pub(super) enum Day {
 /// An hour of a day.
 #[derive(Serialize, JsonSchema)]
 struct Hour {
-    hour: u8,
+    #[serde(rename = "hour")]
+    time: u8,
     /// Temperature in degrees Celsius.
     degrees: f64,
     /// Rain in millimetres.
@@ -83,7 +84,7 @@ fn hour_of(hour: u8, warmth: f64, wetness: u32) -> Hour {
     let angle = (f64::from(hour) - 10.0) / 12.0 * std::f64::consts::PI;
     let degrees = (warmth + angle.sin() * 5.0 - f64::from(wetness) * 0.6).mul_add(10.0, 0.0).round() / 10.0;
     let is_wet = wetness >= 2 && (u32::from(hour) + wetness) % 5 < wetness - 1;
-    Hour { hour, degrees, rain: if is_wet { f64::from(wetness) * 0.8 } else { 0.0 } }
+    Hour { time: hour, degrees, rain: if is_wet { f64::from(wetness) * 0.8 } else { 0.0 } }
 }
 
 #[cfg(test)]

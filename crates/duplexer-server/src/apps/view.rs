@@ -309,8 +309,8 @@ impl<S: Send + Sync + 'static> IntoResource<S> for View<S> {
             Source::Made(make) => {
                 let at: Arc<str> = uri.as_str().into();
                 Resource::new::<_, fn(Context<S>)>(uri, move |cx: Context<S>| {
-                    let (made, at) = (make(cx), Arc::clone(&at));
-                    async move { made.await?.contents(&at) }
+                    let (page, at) = (make(cx), Arc::clone(&at));
+                    async move { page.await?.contents(&at) }
                 })
             }
         };

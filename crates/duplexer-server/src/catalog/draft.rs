@@ -126,7 +126,7 @@ impl Snapshot {
             Some(Some(MIME_TYPE)) => return None,
             Some(other) => {
                 let other = other.unwrap_or("unknown");
-                format!("its view '{view}' is of the type '{other}', not '{}'", MIME_TYPE)
+                format!("its view '{view}' is of the type '{other}', not '{MIME_TYPE}'")
             }
             None => format!("its view '{view}' is not registered: add it with `Apps::view`"),
         };
