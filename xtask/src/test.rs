@@ -185,6 +185,7 @@ impl Action {
             Self::Tidy => "cargo xtask tidy".to_owned(),
             Self::Python
             | Self::Bridge
+            | Self::Doctor
             | Self::Authority
             | Self::TypeScript
             | Self::Together

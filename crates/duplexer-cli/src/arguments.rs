@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bench;
+mod demo;
 mod doctor;
 mod hosts;
 mod inspect;
@@ -9,10 +10,10 @@ mod project;
 mod proxy;
 mod record;
 mod skills;
+mod task;
 mod values;
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, S
 use duplexer::types::logging::LoggingLevel;
 
 pub(crate) use bench::BenchArguments;
+#[cfg(feature = "redis")]
+pub(crate) use demo::SharedArguments;
+pub(crate) use demo::{AuthChoice, DemoArguments};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use hosts::{
     BundleArguments, FileArguments, InstallArguments, ServersArguments, UninstallArguments,
@@ -32,6 +36,7 @@ pub(crate) use project::{
 pub(crate) use proxy::{GatewayArguments, ProxyArguments};
 pub(crate) use record::{RecordArguments, ReplayArguments};
 pub(crate) use skills::{ServeArguments, SkillsVerb};
+pub(crate) use task::TaskVerb;
 pub(crate) use values::{Argument, arguments, texts};
 
 const ABOUT: &str = "A demo server, and a client for the terminal, for the Model Context Protocol.";
@@ -218,61 +223,6 @@ pub(crate) enum Verb {
     Version,
 }
 
-/// Options of the demo.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct DemoArguments {
-    /// Serve standard input and output instead of HTTP
-    #[arg(long, conflicts_with_all = ["host", "port"])]
-    pub(crate) stdio: bool,
-    /// Listen on this address
-    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    pub(crate) host: IpAddr,
-    /// Listen on this port; 0 selects a free one
-    #[arg(long, default_value_t = 8000)]
-    pub(crate) port: u16,
-    /// Require tokens: `dev` runs an authorization server next to the demo, with the single user `ada`
-    #[arg(long, value_enum, conflicts_with = "stdio")]
-    pub(crate) auth: Option<AuthChoice>,
-    /// Serve metrics as the text of Prometheus, at `/metrics` of this address
-    #[arg(long, value_name = "IP:PORT", conflicts_with = "stdio")]
-    pub(crate) metrics: Option<SocketAddr>,
-    /// Print a line on standard error for each request: method, name, outcome and time
-    #[arg(long, short)]
-    pub(crate) verbose: bool,
-    /// Do not serve the inspector page at `/`
-    #[arg(long)]
-    pub(crate) no_inspector: bool,
-    #[cfg(feature = "redis")]
-    #[command(flatten)]
-    pub(crate) shared: SharedArguments,
-}
-
-/// Options of a demo that is one node of several.
-#[cfg(feature = "redis")]
-#[derive(Clone, Debug, Args)]
-pub(crate) struct SharedArguments {
-    /// Share sessions, changes and tasks with other nodes on a Redis or Valkey. All nodes need the same secret, in
-    /// `DUPLEXER_SECRET` or `--secret-file`
-    #[arg(long, value_name = "URL", conflicts_with = "stdio")]
-    pub(crate) redis: Option<String>,
-    /// Name of this node, for people
-    #[arg(long, value_name = "NAME", requires = "redis")]
-    pub(crate) node: Option<String>,
-    /// Namespace of the keys in the store
-    #[arg(long, value_name = "NAME", requires = "redis")]
-    pub(crate) namespace: Option<String>,
-    /// File with the secret that seals request states, at least 32 random bytes
-    #[arg(long, value_name = "PATH", requires = "redis")]
-    pub(crate) secret_file: Option<PathBuf>,
-}
-
-/// Authorization server of the demo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AuthChoice {
-    /// The demo itself
-    Dev,
-}
-
 /// A request for lists.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
@@ -291,31 +241,6 @@ pub(crate) struct CallArguments {
     pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) request: Request,
-}
-
-/// What to do with a task.
-#[derive(Debug, Subcommand)]
-pub(crate) enum TaskVerb {
-    /// Show the state of a task
-    #[command(
-        override_usage = "duplexer task get [OPTIONS] URL ID\n       duplexer task get [OPTIONS] ID -- COMMAND..."
-    )]
-    Get(Request),
-    /// Wait for the end of a task, answer its questions, and show its result
-    #[command(
-        override_usage = "duplexer task wait [OPTIONS] URL ID\n       duplexer task wait [OPTIONS] ID -- COMMAND..."
-    )]
-    Wait(Request),
-    /// Cancel a task
-    #[command(
-        override_usage = "duplexer task cancel [OPTIONS] URL ID\n       duplexer task cancel [OPTIONS] ID -- COMMAND..."
-    )]
-    Cancel(Request),
-    /// List your tasks (revision 2025-11-25 only)
-    #[command(
-        override_usage = "duplexer task list [OPTIONS] URL\n       duplexer task list [OPTIONS] -- COMMAND..."
-    )]
-    List(Request),
 }
 
 /// A request to a server.

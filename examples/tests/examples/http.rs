@@ -6,6 +6,7 @@ use axum::Router;
 use axum::routing::get;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use duplexer::client::{Client, OpenClient as _};
 use reqwest::StatusCode;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
@@ -210,7 +211,7 @@ async fn the_socket_of_another_process_is_served() {
     );
     assert!(socket.as_raw_fd() > 2);
     let mut process = std::process::Command::new("sh").args(["-c", &script]).stdin(socket).spawn().unwrap();
-    let client = duplexer::client::Client::open(&format!("http://{address}/mcp")).await.unwrap();
+    let client = Client::open(&format!("http://{address}/mcp")).await.unwrap();
     let sum = client.call_tool("add", json!({"a": 2, "b": 3})).text().await.unwrap();
     assert_eq!(sum, "5");
     let id = process.id().to_string();

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!((&json["errors"], &json["warnings"], &json["infos"]), (&1.into(), &1.into(), &0.into()));
         assert_eq!(json["findings"][0]["rule"], "endpoint");
         assert_eq!(json["findings"][1]["seen"], "`a<b` & \\u{1b}[2J");
-        assert_eq!(json["checked"], serde_json::json!(["ping", "tool-name", "endpoint"]));
+        assert_eq!(json["checked"], serde_json::json!(["ping-answer", "tool-name", "endpoint"]));
     }
 
     #[test]

@@ -138,6 +138,6 @@ mod tests {
         assert_eq!(first.rule, rules::PING);
         assert!(!first.seen.contains('\u{1b}'), "{}", first.seen);
         let checked: Vec<_> = report.checked().map(|rule| rule.id).collect();
-        assert_eq!(checked, ["ping", "latency", "tool-name"]);
+        assert_eq!(checked, ["ping-answer", "latency", "tool-name"]);
     }
 }

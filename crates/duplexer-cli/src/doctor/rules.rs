@@ -113,11 +113,11 @@ rules! {
         page!(envelope "/basic/transports/streamable-http"), "answer 202 Accepted without a body";
 
     // The handshake era.
-    INITIALIZE "initialize" Error "the handshake names revision, capabilities and server"
+    INITIALIZE "handshake-result" Error "the handshake names revision, capabilities and server"
         page!(handshake "/basic/lifecycle#initialization"), "send protocolVersion, capabilities and serverInfo with name and version";
     NEGOTIATION "negotiation" Error "an unknown revision is answered with one that the server supports"
         page!(handshake "/basic/lifecycle#version-negotiation"), "answer the handshake with the newest supported revision instead of an error";
-    PING "ping" Error "a ping is answered with an empty result"
+    PING "ping-answer" Error "a ping is answered with an empty result"
         page!(handshake "/basic/utilities/ping"), "answer with `{}`: hosts end connections that do not answer";
     SESSION_ID "session-id" Error "a session id has only visible ASCII characters"
         page!(handshake "/basic/transports#session-management"), "use a random id of letters and digits";

@@ -19,7 +19,7 @@ use crate::events::events;
 
 /// Maximum bytes of a message that is recorded.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
-/// Maximum sessions that are told apart.
+/// Maximum sessions whose connections are remembered.
 const MAX_SESSIONS: usize = 10_000;
 
 /// The connection on which each session was opened.

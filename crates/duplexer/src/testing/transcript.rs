@@ -166,7 +166,7 @@ impl Transcript {
         lock(&self.0).messages.iter().map(|one| format!("{} {}", arrow(one.from), one.text)).collect()
     }
 
-    /// Returns a server that gives the recorded answers, in the era in which they were recorded.
+    /// Returns a server that gives the recorded answers, to clients of both eras.
     ///
     /// A request is answered like the recorded one with the same method and params; `_meta` is not compared, and neither
     /// are the params of the handshake. One that was recorded several times gets its answers in their order, and then the

@@ -105,7 +105,7 @@ async fn requests(wire: &Wire, place: &Place, session: &Session, report: &mut Re
         }
         sent
     };
-    let ping = ask(&json!("ping"), Some(Method::Ping), report).await;
+    let ping = ask(&json!("alive"), Some(Method::Ping), report).await;
     report
         .expect(rules::PING, ping.as_ref().is_ok_and(|reply| reply.result().is_some()), || described(&ping));
     let unknown = ask(&json!(7), None, report).await;

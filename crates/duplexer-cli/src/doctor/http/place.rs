@@ -53,7 +53,7 @@ fn discovery(url: &Url) -> Exchange {
 fn opening(url: &Url) -> Exchange {
     post(
         url,
-        &messages::initialize(&json!("initialize"), ProtocolVersion::LATEST_HANDSHAKE.as_str()),
+        &messages::initialize(&json!("opening"), ProtocolVersion::LATEST_HANDSHAKE.as_str()),
         Vec::new(),
     )
 }
@@ -101,7 +101,7 @@ async fn speak(wire: &Wire, url: Url, first: Result<Reply, Broken>, report: &mut
     let opened = wire.send(opening(&url)).await;
     let session = opened.as_ref().ok().and_then(|reply| {
         let result = reply.result()?.clone();
-        common(reply, &json!("initialize"), report);
+        common(reply, &json!("opening"), report);
         Some(Session::new(reply, result))
     });
     let info = discovered

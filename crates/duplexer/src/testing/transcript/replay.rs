@@ -9,7 +9,9 @@ use duplexer_types::meta::{RequestMeta, key};
 use duplexer_types::methods::{
     Initialize, Method, Notification as _, Ping, Progress, Request as _, ServerDiscover,
 };
-use serde_json::Value;
+use duplexer_types::version::ProtocolVersion;
+use duplexer_types::wire::result_type;
+use serde_json::{Value, json};
 
 use super::{Sender, TranscriptMessage};
 use crate::dispatch::{Message, OutboundRequest, lock};
@@ -166,6 +168,9 @@ fn progress_of(method: &str, params: Option<&str>) -> Option<RequestId> {
 
 impl Replay {
     async fn answer(&self, cx: &Context, message: &Message) -> Result<Outcome, McpError> {
+        if let Some(description) = self.translated(message) {
+            return Ok(Outcome::raw(description));
+        }
         let Some(exchange) = self.find(message)? else { return Ok(Outcome::empty()) };
         for sent in &exchange.before {
             send(cx, sent).await;
@@ -179,6 +184,38 @@ impl Replay {
                 Err(McpError::new(ErrorCode::CONNECTION_CLOSED, "The recording ended before the answer"))
             }
         }
+    }
+
+    /// Returns the description of the server for a client of the other era than the recorded one.
+    fn translated(&self, message: &Message) -> Option<String> {
+        let wanted = message.known().filter(|method| is_opening(*method))?;
+        let recorded = |method: Method| {
+            let mut same = self.exchanges.iter().filter(|exchange| exchange.method == method.name());
+            same.find_map(|exchange| exchange.answer.as_ref()?.as_ref().ok())
+        };
+        if recorded(wanted).is_some() {
+            return None;
+        }
+        let value = |text: &String| serde_json::from_str::<Value>(text).ok();
+        let described = if wanted == Initialize::METHOD {
+            let result = value(recorded(ServerDiscover::METHOD)?)?;
+            json!({
+                "protocolVersion": ProtocolVersion::LATEST_HANDSHAKE.as_str(),
+                "capabilities": result["capabilities"],
+                "serverInfo": result["_meta"].get(key::SERVER_INFO).cloned().unwrap_or_else(unnamed),
+            })
+        } else {
+            let result = value(recorded(Initialize::METHOD)?)?;
+            json!({
+                "resultType": result_type::COMPLETE,
+                "supportedVersions": [ProtocolVersion::LATEST_ENVELOPE.as_str()],
+                "capabilities": result["capabilities"],
+                "ttlMs": 0,
+                "cacheScope": "private",
+                "_meta": {key::SERVER_INFO: result["serverInfo"]},
+            })
+        };
+        Some(described.to_string())
     }
 
     /// Returns the recorded request that a message repeats. A ping need not be recorded.
@@ -209,6 +246,11 @@ impl Replay {
         }
         Ok(Some(exchange))
     }
+}
+
+/// Returns the identity of a server that has not sent any.
+fn unnamed() -> Value {
+    json!({"name": "transcript", "version": "1"})
 }
 
 /// Returns whether a request describes the client, which may be another one now.
