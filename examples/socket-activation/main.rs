@@ -4,6 +4,8 @@
 //! Try: `duplexer call http://127.0.0.1:8000/mcp add a:=2 b:=3`, which starts the server.
 //! The guide *Deploying* has the two unit files. Without a socket from outside it listens on port 8000 itself.
 
+#![expect(clippy::print_stderr, reason = "a program for the terminal")]
+
 use duplexer::http::StreamableHttp;
 use duplexer::prelude::*;
 use listenfd::ListenFd;

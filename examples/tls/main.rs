@@ -5,6 +5,8 @@
 //! Handshakes run concurrently, so that a peer with a slow one delays no other. A certificate that was renewed is read at the next
 //! start; socket activation makes that start seamless.
 
+#![expect(clippy::print_stderr, reason = "a program for the terminal")]
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -123,7 +123,7 @@ fn snippets_run_in_doctests_unless_they_are_listed_with_a_reason() {
         for block in parts.iter().skip(1).step_by(2) {
             let (fence, code) = block.split_once('\n').unwrap();
             match fence {
-                "" | "text" | "json" | "toml" | "yaml" => {}
+                "" | "text" | "json" | "toml" | "yaml" | "ini" | "dockerfile" | "nginx" => {}
                 _ => not_run.push((file.clone(), code.lines().next().unwrap().to_owned())),
             }
             // Values are used, not only built. A `text` block is not Rust.

@@ -75,9 +75,7 @@ async fn the_axum_application_requires_tokens_and_scopes_and_ends_in_good_order(
     ada.call_tool("add_note", json!({"text": "buy bread"})).await.unwrap();
     let bob = site.client(&issuer.token("bob", &site.url(), "notes")).await;
     assert!(bob.call_tool("add_note", json!({"text": "mine"})).await.is_err());
-    let notes = async |client: &duplexer::client::Client| {
-        text(&client.call_tool("notes", ()).await.unwrap()).to_owned()
-    };
+    let notes = async |client: &Client| text(&client.call_tool("notes", ()).await.unwrap()).to_owned();
     assert_eq!(notes(&ada).await, r#"["buy bread"]"#);
     assert_eq!(notes(&bob).await, "[]");
     ada.close().await.unwrap();
@@ -211,7 +209,7 @@ async fn the_socket_of_another_process_is_served() {
     );
     assert!(socket.as_raw_fd() > 2);
     let mut process = std::process::Command::new("sh").args(["-c", &script]).stdin(socket).spawn().unwrap();
-    let client = Client::open(&format!("http://{address}/mcp")).await.unwrap();
+    let client = Client::open(format!("http://{address}/mcp").as_str()).await.unwrap();
     let sum = client.call_tool("add", json!({"a": 2, "b": 3})).text().await.unwrap();
     assert_eq!(sum, "5");
     let id = process.id().to_string();

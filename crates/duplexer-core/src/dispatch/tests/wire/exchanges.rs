@@ -21,11 +21,14 @@ use crate::transport::{
     Transport, TransportContext, TransportError, TransportFailure,
 };
 
+/// A request that was begun, and what ends it.
+type Begun = (Value, Option<oneshot::Sender<Exchanged>>);
+
 /// A transport whose exchanges end as a test says.
 #[derive(Clone, Default)]
 struct Script {
     /// Requests that were begun, and what ends them.
-    begun: Arc<Mutex<Vec<(Value, Option<oneshot::Sender<Exchanged>>)>>>,
+    begun: Arc<Mutex<Vec<Begun>>>,
     /// Frames that were queued.
     queued: Arc<Mutex<Vec<Value>>>,
     released: Arc<AtomicUsize>,
