@@ -1,6 +1,6 @@
 //! Socket activation: systemd listens and passes the socket on, so that a restart refuses no connection.
 //!
-//! Run: `cargo build -p duplexer-examples && systemd-socket-activate -l 8000 target/debug/socket-activation`
+//! Run: `cargo build -p duplexer-examples --bin socket-activation && systemd-socket-activate -l 8000 target/debug/socket-activation`
 //! Try: `duplexer call http://127.0.0.1:8000/mcp add a:=2 b:=3`, which starts the server.
 //! The guide *Deploying* has the two unit files. Without a socket from outside it listens on port 8000 itself.
 
