@@ -240,7 +240,7 @@ async fn bad_requests_get_a_reason() {
         assert_eq!(got.as_u16(), status, "{path}");
         assert!(!reply["error"]["message"].as_str().unwrap().is_empty());
     }
-    page.post("roots", json!({"roots": ["file:///work"]})).await;
+    page.post("roots", json!({"roots": ["file:///home/ada"]})).await;
 }
 
 /// Sends a request to the second origin. Returns head and body.
@@ -252,7 +252,7 @@ async fn visit(origin: &str, request: &str) -> String {
     text
 }
 
-/// APP-12: a view comes from another origin, under its own policy, and what was blocked is reported.
+/// APP-12, APP-D5: a view comes from another origin, under its own policy, and what was blocked is reported.
 #[tokio::test]
 async fn a_view_has_an_origin_and_a_policy_of_its_own() {
     let mut page = Page::open().await;

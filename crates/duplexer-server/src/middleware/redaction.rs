@@ -58,7 +58,7 @@ pub struct RedactionBuilder {
 
 /// Texts that have the form of a secret: bearer tokens, JSON Web Tokens, private keys, and keys with a known prefix.
 const TOKENS: &[&str] = &[
-    r"(?i-u:\bbearer [a-z0-9._~+/=-]{16,})",
+    r"(?i-u:\bbearer [a-z0-9._~+/=-]{15,}[a-z0-9_~+/=-])",
     r"(?-u:\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",
     r"(?s:-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----)",
     r"(?-u:\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)",

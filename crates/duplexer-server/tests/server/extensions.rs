@@ -176,7 +176,7 @@ async fn tool_middleware_determines_the_arguments_and_not_the_context() {
 /// The smallest page.
 const PAGE: &str = "<!doctype html><html></html>";
 
-/// APP-01, APP-03, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
+/// APP-01, APP-03, APP-05, APP-06, APP-07, APP-10, APP-D1, APP-D6, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
 #[tokio::test]
 async fn a_tool_brings_its_view() {
     let clock = Tool::new("clock", |cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
@@ -271,7 +271,7 @@ fn views_are_checked() {
     fails(new().extend(Apps::new().directory("ui://pages", "no/such/folder")), "cannot be read");
 }
 
-/// APP-D2, APP-D3, APP-08, APP-11: pages from files and made per read, unlisted ones, the flat key, and the bridge.
+/// APP-D2, APP-D3, APP-D4, APP-08, APP-11: pages from files and made per read, unlisted ones, the flat key, and the bridge.
 #[tokio::test]
 async fn pages_come_from_files_or_are_made_for_each_read() {
     let folder = std::env::temp_dir().join(format!("duplexer-{}-pages", std::process::id()));
