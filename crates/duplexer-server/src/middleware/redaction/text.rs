@@ -148,7 +148,7 @@ mod tests {
             "ghp_0123456789abcdefghij0123456789abcdef",
             "xoxb-123456789012-abcdef",
             "sk-proj-0123456789abcdefghijklmn",
-            "AIzaSyA0123456789abcdefghijABCDEFGHIJ012",
+            "AIzaSyA0123456789abcdefghijABCDEFGHIJ01",
         ] {
             assert_eq!(redaction.apply(&format!("key: {secret}.")), "key: [redacted].", "{secret}");
         }
