@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: the documentation as a site, made from the same files that are tests and documents of the repository.
 //!
 //! `stage` writes the sources of the book below the build folder, mdBook makes the pages, `check` follows every link in
-//! them. Nothing is written by hand for the site only, except the list of documents below.
+//! them. Nothing is written for the site only, except the list of documents below.
 
 mod check;
 mod errors;

@@ -44,7 +44,7 @@ pub(crate) fn serve(arguments: &ProxyArguments) -> Result<(), Failure> {
     }
 }
 
-/// Returns the server that stands for the one behind the proxy.
+/// Returns a server that forwards to the one behind the proxy.
 pub(crate) fn server(arguments: &ProxyArguments, terminal: &Arc<Terminal>) -> Result<Server, Failure> {
     let far = Arc::new(FarEnd::of(arguments, terminal)?);
     let mut remote = Remote::new(move |builder: ClientBuilder| {

@@ -57,7 +57,7 @@ impl Format {
         } else {
             let name = path.last().copied().unwrap_or_default();
             let reason =
-                format!("`{name}` is written in a way that cannot be edited safely; change it by hand");
+                format!("`{name}` is written in a way that cannot be edited safely; change it manually");
             Err(Fault { line: 1, reason })
         }
     }

@@ -177,7 +177,7 @@ fn a_file_with_a_fault_is_refused_with_its_line() {
     check(Host::VsCode, &"{\"a\":".repeat(100_000), 1, "nested too deeply");
     check(Host::Codex, "a = 1\n[b\nc = 2", 2, "");
     check(Host::Codex, "mcp_servers = 5\n", 1, "");
-    check(Host::Codex, "mcp_servers = { a = { command = \"b\" } }\n", 1, "by hand");
+    check(Host::Codex, "mcp_servers = { a = { command = \"b\" } }\n", 1, "manually");
     check(Host::Goose, "a: 1\nextensions: [a]\n", 2, "not a mapping");
     check(Host::Goose, "a: 1\n b: [\n", 2, "");
     check(Host::Goose, "a: 1\n---\nb: 2\n", 2, "several documents");

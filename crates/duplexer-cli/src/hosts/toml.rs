@@ -70,7 +70,7 @@ pub(super) fn remove(text: &str, path: &[&str], name: &str) -> Result<Option<Str
     }
     if edits.is_empty() {
         let at = text.find(name).unwrap_or_default();
-        let reason = format!("`{name}` is not a table with a header of its own; it must be changed by hand");
+        let reason = format!("`{name}` is not a table with a header of its own; it must be changed manually");
         return Err(Fault::at(text, at, reason));
     }
     Ok(Some(apply(text, edits)))

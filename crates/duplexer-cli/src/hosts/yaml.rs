@@ -173,7 +173,11 @@ pub(super) fn insert(text: &str, container: &str, (name, entry): (&str, &Data)) 
     };
     let members = root.members(text, "the file")?;
     if is_flow(text, root.start) {
-        return Err(Fault::at(text, root.start, "the file is written in braces; it must be changed by hand"));
+        return Err(Fault::at(
+            text,
+            root.start,
+            "the file is written in braces; it must be changed manually",
+        ));
     }
     let Some(at) = position(members, container, text)? else {
         let at = line_end(text, root.end);
@@ -219,7 +223,7 @@ pub(super) fn remove(text: &str, container: &str, name: &str) -> Result<Option<S
         return Err(Fault::at(
             text,
             child.start,
-            format!("`{name}` is written in braces; it must be changed by hand"),
+            format!("`{name}` is written in braces; it must be changed manually"),
         ));
     };
     let mut edits = vec![(start..line_end(text, child.value.end), String::new())];

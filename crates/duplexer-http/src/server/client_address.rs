@@ -80,7 +80,7 @@ impl TrustedProxies {
     }
 }
 
-/// Returns the addresses that proxies have added, the nearest first. `None` stands for one that is not an address.
+/// Returns the addresses that proxies have added, the nearest first. `None` is an entry that is not an address.
 fn hops(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     let values = |name| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     let mut hops: Vec<Option<IpAddr>> =

@@ -2,7 +2,7 @@
 //!
 //! The files under test are the library's own, compiled a second time against the model checker's mutex. What surrounds
 //! them is replaced below: the stores without their guard, and short names for what a model needs no more of. The clock
-//! stands still, so that no reader is saved by its look at intervals: one that misses a wake-up waits for ever, which the
+//! is paused, so that no reader recovers by polling: one that misses a wake-up waits indefinitely, which the
 //! checker reports as a deadlock. Operations of tokio's `Notify` count as one step.
 #![allow(
     dead_code,
