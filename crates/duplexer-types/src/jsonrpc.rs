@@ -17,7 +17,7 @@ use crate::json::scan::{self, NotJson, Scanner};
 use crate::meta::MetaCache;
 
 pub use crate::json::scan::MAX_DEPTH;
-pub use decode::{decode, first_text};
+pub use decode::{decode, first_text, only_text};
 pub use id::RequestId;
 pub use write::{Body, write_failure, write_notification, write_request, write_success};
 

@@ -11,6 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::RawCall;
+use crate::json::plain::plain_prefix;
 use crate::json::scan::{self, NotJson, Object, Scanner};
 use crate::json::text::TEXT;
 
@@ -42,8 +43,33 @@ pub fn decode<'a, T: Deserialize<'a>>(
 /// Returns the first member `name` of the params of a call, if it is a string. `meta` is the known text of `_meta`.
 ///
 /// The text after the member is not read: decoding the params rejects a repeated member.
+#[inline]
 pub fn first_text<'a>(params: &'a str, meta: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
+    if let Some((text, _)) = leading_text(params, name) {
+        return Some(Cow::Borrowed(text));
+    }
     Scanner::new(params).find_first(name, meta).ok().flatten().and_then(scan::string)
+}
+
+/// Returns the member `name` of the params of a call if they consist of it and of `_meta`, in this order and without white
+/// space or escapes: that is how most clients write them. Otherwise the params have to be decoded.
+#[inline]
+pub fn only_text<'a>(params: &'a str, meta: Option<&str>, name: &str) -> Option<&'a str> {
+    let (text, rest) = leading_text(params, name)?;
+    let members = rest.strip_suffix('}')?;
+    let is_all = match meta {
+        Some(meta) => members.strip_prefix(",\"_meta\":") == Some(meta),
+        None => members.is_empty(),
+    };
+    is_all.then_some(text)
+}
+
+/// Returns the member `name` and what follows it, if it comes first.
+#[inline]
+fn leading_text<'a>(params: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
+    let value = params.strip_prefix("{\"")?.strip_prefix(name)?.strip_prefix("\":\"")?;
+    let (text, rest) = value.split_at_checked(plain_prefix(value.as_bytes()))?;
+    Some((text, rest.strip_prefix('"')?))
 }
 
 struct Params<'de> {
@@ -261,9 +287,35 @@ mod tests {
         check(r#"{"n\u0061me":"\u00e9\n"}"#, Some("\u{e9}\n"));
         check(r#"{"name":"first","name":"second"}"#, Some("first"));
         check(r#"{"name":5,"name":"second"}"#, None);
+        check(r#"{"name":"a\"b"}"#, Some("a\"b"));
+        check(r#"{"name":"","names":"x"}"#, Some(""));
+        check(r#"{"names":"x"}"#, None);
         check(&format!(r#"{{"_meta":{meta}}}"#), None);
         check("[]", None);
         assert_eq!(first_text(r#"{"name":"echo" and no more"#, None, "name").as_deref(), Some("echo"));
+    }
+
+    #[test]
+    fn a_text_is_all_there_is_only_beside_the_known_meta() {
+        let check = |params: &str, expected: Option<&str>| {
+            assert_eq!(only_text(params, find_meta(params), "id"), expected, "{params}");
+        };
+        check(r#"{"id":"a"}"#, Some("a"));
+        check(r#"{"id":"a","_meta":{"id":"b"}}"#, Some("a"));
+        for decoded in [
+            r#"{"id":"a","id":"b"}"#,
+            r#"{"id":"a","_meta":{},"id":"b"}"#,
+            r#"{"id":"a","_meta":{},"_meta":{"k":1}}"#,
+            r#"{"_meta":{},"id":"a"}"#,
+            r#"{"id":"a","x":1}"#,
+            r#"{"id":"\u0061"}"#,
+            r#"{ "id":"a"}"#,
+            r#"{"id":5}"#,
+            "[]",
+            "",
+        ] {
+            check(decoded, None);
+        }
     }
 
     #[test]
