@@ -71,7 +71,7 @@ enum Opening {
     Envelope {
         version: ProtocolVersion,
         message: Arc<Message>,
-        client: OnceLock<ClientProfile>,
+        client: OnceLock<Arc<ClientProfile>>,
         /// Why the envelope's facts about the client are malformed, if they are.
         malformed: Option<serde_json::Error>,
     },

@@ -10,6 +10,7 @@ use duplexer_core::error::McpError;
 use duplexer_core::transport::Trust;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::jsonrpc::only_text;
 use duplexer_types::methods::Method;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::task::{
@@ -90,7 +91,12 @@ async fn find(engine: &Engine, cx: &Context, id: &TaskId) -> Result<Arc<TaskReco
 
 async fn get(cx: Context) -> Answer {
     let engine = engine(&cx)?;
-    let id = TaskId::from(cx.params::<GetTaskParams>()?.task_id);
+    // Clients poll with this method, and most write its params in the same way.
+    let params = cx.raw_params().and_then(|params| only_text(params, cx.message().meta(), "taskId"));
+    let id = match params {
+        Some(id) => TaskId::from(id),
+        None => TaskId::from(cx.params::<GetTaskParams>()?.task_id),
+    };
     let record = find(engine, &cx, &id).await?;
     Ok(state(engine, &cx, &record))
 }

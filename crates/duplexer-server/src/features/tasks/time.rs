@@ -10,6 +10,16 @@ use tokio::time::Instant;
 #[serde(transparent)]
 pub struct UnixMillis(pub u64);
 
+/// The digits of the numbers below 100.
+const DIGITS: [[u8; 2]; 100] = {
+    let (mut digits, mut number) = ([[b'0'; 2]; 100], 0_u8);
+    while number < 100 {
+        digits[number as usize] = [b'0' + number / 10, b'0' + number % 10];
+        number += 1;
+    }
+    digits
+};
+
 impl UnixMillis {
     /// Returns the time `duration` later.
     #[must_use]
@@ -28,27 +38,25 @@ impl UnixMillis {
         let (year, month, day) = civil(days);
         let (seconds, millis) = (in_day / 1000, in_day % 1000);
         let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        // Two times are written with every task, and formatting them was most of what `tasks/get` cost.
-        let mut text = *b"0000-00-00T00:00:00.000Z";
-        let parts = [year, month, day, hour, minute, second, millis];
-        for (place, part) in [0..4, 5..7, 8..10, 11..13, 14..16, 17..19, 20..23].into_iter().zip(parts) {
-            write_digits(text.get_mut(place).unwrap_or_default(), part);
-        }
-        String::from_utf8_lossy(&text).into_owned()
+        // Two times are written with every task, and `format!` was most of what `tasks/get` cost.
+        let two = |number: u64| {
+            DIGITS.get(usize::try_from(number % 100).unwrap_or_default()).copied().unwrap_or_default()
+        };
+        let ([y1, y2], [y3, y4]) = (two(year / 100), two(year));
+        let ([mo1, mo2], [d1, d2]) = (two(month), two(day));
+        let ([h1, h2], [mi1, mi2], [s1, s2]) = (two(hour), two(minute), two(second));
+        let ([f1, f2], [_, f3]) = (two(millis / 10), two(millis));
+        let text = [
+            y1, y2, y3, y4, b'-', mo1, mo2, b'-', d1, d2, b'T', h1, h2, b':', mi1, mi2, b':', s1, s2, b'.',
+            f1, f2, f3, b'Z',
+        ];
+        str::from_utf8(&text).unwrap_or_default().to_owned()
     }
 }
 
 impl From<SystemTime> for UnixMillis {
     fn from(time: SystemTime) -> Self {
         Self(millis(time.duration_since(UNIX_EPOCH).unwrap_or_default()))
-    }
-}
-
-/// Writes the last digits of a number over all of a text.
-fn write_digits(text: &mut [u8], mut number: u64) {
-    for digit in text.iter_mut().rev() {
-        *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
-        number /= 10;
     }
 }
 

@@ -16,10 +16,15 @@ use super::time::{UnixMillis, millis};
 use crate::kernel::outcome::Outcome;
 
 /// Returns the state of a task for clients of `era`.
-pub(crate) fn task(record: &TaskRecord, era: Era, now: UnixMillis, poll_interval: Duration) -> Task {
+pub(crate) fn task(
+    record: &TaskRecord,
+    era: Era,
+    now: impl FnOnce() -> UnixMillis,
+    poll_interval: Duration,
+) -> Task {
     let times = &record.times;
     // The time to live grows while the task runs, so that no running task looks expired.
-    let lived = times.ended.unwrap_or(now).since(times.created);
+    let lived = times.ended.unwrap_or_else(now).since(times.created);
     let ttl = millis(lived).saturating_add(times.retention);
     let (created, updated) = (times.created.rfc3339(), times.updated.rfc3339());
     let mut task = Task::new(record.id.as_str(), status(record, era), created, updated, ttl);
@@ -45,7 +50,7 @@ fn status(record: &TaskRecord, era: Era) -> TaskStatus {
 pub(crate) fn detailed(
     record: &TaskRecord,
     era: Era,
-    now: UnixMillis,
+    now: impl FnOnce() -> UnixMillis,
     poll_interval: Duration,
 ) -> DetailedTask {
     let mut detailed = DetailedTask::new(task(record, era, now, poll_interval));

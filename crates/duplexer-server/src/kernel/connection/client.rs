@@ -1,5 +1,8 @@
 //! The identity and the capabilities that a client declares.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use duplexer_types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
 };
@@ -8,7 +11,12 @@ use duplexer_types::error::ErrorObject;
 use duplexer_types::input::InputRequest;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{Implementation, MissingCapabilityData};
-use duplexer_types::meta::RequestMeta;
+use duplexer_types::meta::{MetaCache, RequestMeta};
+
+thread_local! {
+    /// The last `_meta` whose client this thread has decoded.
+    static DECODED: RefCell<MetaCache<Arc<ClientProfile>>> = const { RefCell::new(MetaCache::new()) };
+}
 
 /// The identity and the capabilities that a client has declared.
 ///
@@ -39,8 +47,18 @@ impl ClientProfile {
     }
 
     /// Decodes the profile from the envelope of a request. A malformed part counts as absent.
-    pub(crate) fn from_envelope(meta: Option<&str>) -> Self {
-        let Some(meta) = meta.and_then(|meta| RequestMeta::read(meta).ok()) else { return Self::UNKNOWN };
+    pub(crate) fn from_envelope(meta: Option<&str>) -> Arc<Self> {
+        let Some(meta) = meta else { return Arc::new(Self::UNKNOWN) };
+        if let Some(client) = DECODED.with_borrow(|cache| cache.get(meta).map(Arc::clone)) {
+            return client;
+        }
+        let client = Arc::new(Self::decode(meta));
+        DECODED.with_borrow_mut(|cache| cache.store(meta, Arc::clone(&client)));
+        client
+    }
+
+    fn decode(meta: &str) -> Self {
+        let Ok(meta) = RequestMeta::read(meta) else { return Self::UNKNOWN };
         Self {
             info: meta.client_info.and_then(|info| serde_json::from_str(info).ok()),
             capabilities: meta.client_capabilities.and_then(|text| serde_json::from_str(text).ok()),
@@ -209,6 +227,19 @@ mod tests {
             ClientProfile::from_envelope(Some(r#"{"io.modelcontextprotocol/clientCapabilities":[]}"#));
         assert!(facts.capabilities.is_none());
         assert!(ClientProfile::from_envelope(None).info.is_none());
+    }
+
+    /// A thread decodes the same `_meta` once, and never takes one for another.
+    #[test]
+    fn a_client_is_decoded_once_per_envelope() {
+        let declared =
+            |name: &str| format!(r#"{{"io.modelcontextprotocol/clientCapabilities":{{"{name}":{{}}}}}}"#);
+        let (roots, sampling) = (declared("roots"), declared("sampling"));
+        let first = ClientProfile::from_envelope(Some(&roots));
+        assert!(Arc::ptr_eq(&first, &ClientProfile::from_envelope(Some(&roots))));
+        let other = ClientProfile::from_envelope(Some(&sampling));
+        assert!(!other.supports(&ClientCapability::Roots) && other.supports(&ClientCapability::Sampling));
+        assert!(ClientProfile::from_envelope(Some(&roots)).supports(&ClientCapability::Roots));
     }
 
     /// EXT-05, P-MRTR-6: the data is an object that names what is missing.
