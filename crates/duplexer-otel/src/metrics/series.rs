@@ -34,7 +34,7 @@ struct OfMethod {
 pub(super) struct Series {
     /// By the row of the method; the last is for custom and unknown methods.
     methods: Vec<OfMethod>,
-    tools: RwLock<HashMap<Box<str>, Arc<Durations>>>,
+    tools: RwLock<HashMap<Box<str>, Arc<Durations>, foldhash::fast::RandomState>>,
     /// Of tools beyond the limit.
     other_tools: Durations,
     sessions: Vec<Histogram>,
