@@ -55,7 +55,7 @@ impl RedisRateLimiter {
 }
 
 impl RateLimiter for RedisRateLimiter {
-    fn decide(&self, key: RateKey<'_>, quota: &Quota) -> Deciding {
+    fn decide(&self, key: RateKey<'_>, quota: &Quota, _: Instant) -> Deciding {
         let digest = digest(&key);
         if self.inner.is_pausing() {
             return Deciding::Now(self.inner.decide_alone(&digest, quota));
@@ -87,7 +87,7 @@ impl Inner {
     fn decide_alone(&self, digest: &str, quota: &Quota) -> Decision {
         self.node.counters.rate_limits_alone.increment();
         let key = RateKey { caller: RateCaller::All, tool: Some(digest) };
-        match self.alone.decide(key, &quota.share_of(self.nodes)) {
+        match self.alone.decide(key, &quota.share_of(self.nodes), Instant::now()) {
             Deciding::Now(decision) => decision,
             Deciding::Later(_) => Decision::Admitted,
         }

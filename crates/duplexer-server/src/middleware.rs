@@ -105,6 +105,14 @@ impl Next {
         self.enter(cx.with_message(Arc::new(message))).boxed()
     }
 
+    /// Runs the rest of the chain with the message of the context.
+    pub(crate) fn run_unchanged(
+        self,
+        cx: Context<StateMap>,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        self.enter(cx).boxed()
+    }
+
     /// Runs the rest of the chain with the message of the context. Only middleware gets a copy of it.
     pub(crate) fn enter(self, cx: Context<StateMap>) -> InputRoundFuture {
         let layer = cx.server().registry().middleware.get(self.depth).map(Arc::clone);

@@ -6,6 +6,7 @@ use duplexer_core::metrics::{Description, Distribution, Label, MetricSource, Vis
 use duplexer_redis::{METRICS, RedisRateLimiter};
 use duplexer_server::middleware::{Deciding, Decision, Quota, RateCaller, RateKey, RateLimiter as _};
 use duplexer_tests::proxy::{Fault, Proxy};
+use tokio::time::Instant;
 
 use super::store::Store;
 
@@ -17,7 +18,7 @@ fn key<'a>(client: &'a str, tool: &'a str) -> RateKey<'a> {
 }
 
 async fn decide(limiter: &RedisRateLimiter, key: RateKey<'_>, quota: &Quota) -> Decision {
-    match limiter.decide(key, quota) {
+    match limiter.decide(key, quota, Instant::now()) {
         Deciding::Now(decision) => decision,
         Deciding::Later(decision) => decision.await,
     }

@@ -39,14 +39,13 @@ impl Middleware for AccessLog {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if !tracing::enabled!(target: "duplexer::access", Level::INFO) {
-            return next.run(cx, message);
+            return next.run_unchanged(cx);
         }
         let facts = cx.clone();
-        let called = message.clone();
         Box::pin(async move {
             let start = Instant::now();
-            let outcome = next.run(cx, message).await;
-            log(&facts, &called, start, &outcome);
+            let outcome = next.enter(cx).await;
+            log(&facts, &message, start, &outcome);
             outcome
         })
     }

@@ -1,11 +1,15 @@
 //! A limit on concurrent requests, and limits of their own for single tools.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::call::{ByTool, is_long_lived};
 use super::{Middleware, Next};
+use crate::features::input_rounds::InputRoundFuture;
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{BoxFuture, Message};
@@ -59,18 +63,39 @@ impl Middleware for ConcurrencyLimit {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() || is_long_lived(&message) {
-            return next.run(cx, message);
+            return next.run_unchanged(cx);
         }
-        let all = Arc::clone(&self.all);
-        let tool = self.tools.of(&message).map(|(_, permits)| Arc::clone(permits));
+        // The tool's first: a call that waits for it must not take one of all.
+        let tool = self.tools.of(&message).map(|(_, permits)| permits);
+        let free = |permits: &Arc<Semaphore>| Arc::clone(permits).try_acquire_owned().ok();
+        let of_tool = tool.and_then(free);
+        let waits_for_tool = tool.is_some() && of_tool.is_none();
+        if !waits_for_tool && let Some(of_all) = free(&self.all) {
+            return Box::pin(Permitted { work: next.enter(cx), _permits: (of_tool, of_all) });
+        }
+        let (tool, all) = (tool.map(Arc::clone), Arc::clone(&self.all));
         Box::pin(async move {
-            // The tool's first: a call that waits for it must not take one of all. The semaphores are never closed.
-            let _tool = match &tool {
-                Some(permits) => permits.acquire().await.ok(),
-                None => None,
+            // The semaphores are never closed.
+            let _of_tool = match (of_tool, tool) {
+                (None, Some(tool)) => tool.acquire_owned().await.ok(),
+                (free, _) => free,
             };
-            let _all = all.acquire().await.ok();
-            next.run(cx, message).await
+            let _of_all = all.acquire_owned().await.ok();
+            next.enter(cx).await
         })
+    }
+}
+
+/// A request that got its permits at once, as most do.
+struct Permitted {
+    work: InputRoundFuture,
+    _permits: (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit),
+}
+
+impl Future for Permitted {
+    type Output = Result<Outcome, McpError>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.work).poll(task)
     }
 }

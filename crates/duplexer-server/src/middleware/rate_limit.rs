@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::call::ByTool;
 use super::{Middleware, Next};
 use crate::kernel::context::Context;
@@ -100,23 +102,30 @@ impl Middleware for RateLimit {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() {
-            return next.run(cx, message);
+            return next.run_unchanged(cx);
         }
         let caller = self.caller(&cx);
-        let tool = self.tools.of(&message).map(|(name, quota)| (Some(&**name), quota));
-        let all = self.requests.as_ref().map(|quota| (None, quota));
+        let now = Instant::now();
         let mut later = Vec::new();
-        for (rule, quota) in [tool, all].into_iter().flatten() {
-            match self.limiter.decide(RateKey { caller, tool: rule }, quota) {
-                Deciding::Now(Decision::Admitted) => {}
-                Deciding::Now(Decision::Refused { retry_after }) => {
-                    return Box::pin(std::future::ready(Err(refused(rule, retry_after))));
-                }
-                Deciding::Later(decision) => later.push((rule.map(str::to_owned), decision)),
+        let mut decide = |tool: Option<&str>, quota: &Quota| match self.limiter.decide(
+            RateKey { caller, tool },
+            quota,
+            now,
+        ) {
+            Deciding::Now(Decision::Admitted) => None,
+            Deciding::Now(Decision::Refused { retry_after }) => Some(refused(tool, retry_after)),
+            Deciding::Later(decision) => {
+                later.push((tool.map(str::to_owned), decision));
+                None
             }
+        };
+        let of_tool = self.tools.of(&message).and_then(|(tool, quota)| decide(Some(&**tool), quota));
+        let of_all = || self.requests.as_ref().and_then(|quota| decide(None, quota));
+        if let Some(refused) = of_tool.or_else(of_all) {
+            return Box::pin(std::future::ready(Err(refused)));
         }
         if later.is_empty() {
-            return next.run(cx, message);
+            return next.run_unchanged(cx);
         }
         Box::pin(async move {
             for (rule, decision) in later {
@@ -124,7 +133,7 @@ impl Middleware for RateLimit {
                     return Err(refused(rule.as_deref(), retry_after));
                 }
             }
-            next.run(cx, message).await
+            next.enter(cx).await
         })
     }
 }
@@ -148,8 +157,9 @@ impl std::fmt::Debug for RateLimit {
 
 /// Counts requests. [`LocalRateLimiter`] does so in this process, `Shared::rate_limiter` of `duplexer-redis` for all nodes.
 pub trait RateLimiter: Send + Sync + 'static {
-    /// Counts one request of a key, or refuses it. All requests of a key come with the same quota.
-    fn decide(&self, key: RateKey<'_>, quota: &Quota) -> Deciding;
+    /// Counts one request of a key, or refuses it. All requests of a key come with the same quota. `now` is the current time: a
+    /// limiter with a clock of its own ignores it.
+    fn decide(&self, key: RateKey<'_>, quota: &Quota, now: Instant) -> Deciding;
 }
 
 /// A decision that is made, or that a store has yet to make.

@@ -36,17 +36,12 @@ impl ResponseLimit {
 }
 
 impl Middleware for ResponseLimit {
-    fn handle(
-        &self,
-        cx: Context,
-        message: Message,
-        next: Next,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(&self, cx: Context, _: Message, next: Next) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() {
-            return next.run(cx, message);
+            return next.run_unchanged(cx);
         }
         let limit = self.0;
-        let work = next.run(cx, message);
+        let work = next.enter(cx);
         Box::pin(async move { work.await.map(|outcome| outcome.limited(limit)) })
     }
 }

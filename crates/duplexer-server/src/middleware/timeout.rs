@@ -10,6 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::call::{ByTool, is_long_lived};
 use super::{Middleware, Next};
+use crate::features::input_rounds::InputRoundFuture;
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{BoxFuture, Message};
@@ -54,35 +55,33 @@ impl Middleware for Timeout {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if is_long_lived(&message) {
-            return next.run(cx, message);
+            return next.run_unchanged(cx);
         }
         let limit = self.tools.of(&message).map_or(self.limit, |(_, limit)| *limit);
-        let deadline = Instant::now().checked_add(limit);
-        let Some(deadline) = deadline else { return next.run(cx, message) };
-        let of = cx.clone();
-        Box::pin(Limited { work: next.run(cx, message), deadline, timer: None, of })
+        let Some(deadline) = Instant::now().checked_add(limit) else { return next.run_unchanged(cx) };
+        Box::pin(Limited { work: next.enter(cx), deadline, timer: None, message })
     }
 }
 
 /// A request with a deadline. Its timer is made when the request first has to wait: most never do.
 struct Limited {
-    work: BoxFuture<'static, Result<Outcome, McpError>>,
+    work: InputRoundFuture,
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
-    of: Context,
+    message: Message,
 }
 
 impl Future for Limited {
     type Output = Result<Outcome, McpError>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        if let Poll::Ready(outcome) = self.work.as_mut().poll(task) {
+        if let Poll::Ready(outcome) = Pin::new(&mut self.work).poll(task) {
             return Poll::Ready(outcome);
         }
         let deadline = self.deadline;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         ready!(timer.as_mut().poll(task));
-        let text = format!("Request '{}' timed out", self.of.method());
+        let text = format!("Request '{}' timed out", self.message.method());
         Poll::Ready(Err(McpError::new(ErrorCode::REQUEST_TIMEOUT, text)))
     }
 }

@@ -117,8 +117,8 @@ impl Default for LocalRateLimiter {
 }
 
 impl RateLimiter for LocalRateLimiter {
-    fn decide(&self, key: RateKey<'_>, quota: &Quota) -> Deciding {
-        Deciding::Now(self.decide_at(key, quota, self.start.elapsed()))
+    fn decide(&self, key: RateKey<'_>, quota: &Quota, now: Instant) -> Deciding {
+        Deciding::Now(self.decide_at(key, quota, now.duration_since(self.start)))
     }
 }
 

@@ -10,6 +10,7 @@ use duplexer_types::error::ErrorCode;
 use duplexer_types::jsonrpc::Body as _;
 use duplexer_types::methods::Method;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::{builder, call, connection, start};
 use crate::driver::ServerRunner;
@@ -57,7 +58,7 @@ async fn a_limit_in_total_counts_all_callers_together() {
 struct Later;
 
 impl RateLimiter for Later {
-    fn decide(&self, key: RateKey<'_>, _: &Quota) -> Deciding {
+    fn decide(&self, key: RateKey<'_>, _: &Quota, _: Instant) -> Deciding {
         let refused = key.tool == Some("no");
         let decision: BoxFuture<'static, Decision> = Box::pin(async move {
             tokio::task::yield_now().await;
