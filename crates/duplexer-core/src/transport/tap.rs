@@ -124,7 +124,7 @@ mod tests {
             frames: &mut Frames,
         ) -> Poll<Result<(), TransportError>> {
             frames.advance(self.0.min(frames.len()));
-            if frames.len() == 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+            if frames.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
         }
 
         fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
