@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 
 import puppeteer from 'puppeteer-core';
 
@@ -21,13 +22,14 @@ function installed() {
     return null;
 }
 
-export async function launch() {
+/** Starts a browser, with further options of its command line. */
+export async function launch(more = []) {
     const own = installed();
-    if (own) return puppeteer.launch({ executablePath: own, headless: true, args: ['--no-sandbox'] });
+    if (own) return puppeteer.launch({ executablePath: own, headless: true, args: ['--no-sandbox', ...more] });
     const { default: chromium } = await import('@sparticuz/chromium');
     // Each frame of another origin gets a process of its own, as in a browser of a person.
     const args = chromium.args.filter(arg => !/single-process|no-zygote|disable-web-security|site-isolation|disable-features/.test(arg));
-    return puppeteer.launch({ executablePath: await chromium.executablePath(), headless: 'shell', args: [...args, '--site-per-process'] });
+    return puppeteer.launch({ executablePath: await chromium.executablePath(), headless: 'shell', args: [...args, '--site-per-process', ...more] });
 }
 
 /** A page of the inspector, with what a person does on it. */
@@ -124,6 +126,26 @@ export class Sheet {
         await this.page.locator(selector).fill(text);
     }
 
+    /** Clicks a row with the mouse. `pick` returns its id. */
+    async clickRow(selector, pick, ...args) {
+        await this.page.locator(`#${await this.page.$$eval(selector, pick, ...args)}`).click();
+    }
+
+    /** Saves files into a folder, and returns the next one, as a person finds it. `start` begins the download. */
+    async saved(folder, start) {
+        const session = await this.page.browser().target().createCDPSession();
+        await session.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: folder, eventsEnabled: true });
+        const name = new Promise(resolve => {
+            let suggested = null;
+            session.on('Browser.downloadWillBegin', event => { suggested = event.suggestedFilename; });
+            session.on('Browser.downloadProgress', event => { if (event.state === 'completed') resolve(suggested); });
+        });
+        await start();
+        const path = join(folder, await name);
+        await session.detach();
+        return path;
+    }
+
     /** Opens an item of a list as a person does: tab, search, first row. */
     async choose(kind, name) {
         await this.click(`#browse [data-tab="${kind}"]`);
@@ -131,9 +153,7 @@ export class Sheet {
         await this.page.waitForFunction(
             expected => [...document.querySelectorAll('#browse .r-name')].some(row => row.firstChild?.textContent === expected),
             { timeout: 30_000 }, name);
-        await this.page.$$eval('#browse .row', (rows, expected) => {
-            rows.find(row => row.querySelector('.r-name').firstChild.textContent === expected).click();
-        }, name);
+        await this.clickRow('#browse .row', (rows, expected) => rows.find(row => row.querySelector('.r-name').firstChild.textContent === expected).id, name);
         await this.see('#detail h2', name);
     }
 
@@ -142,10 +162,7 @@ export class Sheet {
         await this.click('#dock [data-tab="wire"]');
         await this.type('#dock [aria-label="Filter messages"]', text);
         await this.page.waitForFunction(() => document.querySelectorAll('#dock .row').length > 0, { timeout: 30_000 });
-        await this.page.$$eval('#dock .row', rows => {
-            const last = rows.toSorted((a, b) => Number(a.getAttribute('aria-posinset')) - Number(b.getAttribute('aria-posinset'))).at(-1);
-            last.click();
-        });
+        await this.clickRow('#dock .row', rows => rows.toSorted((a, b) => Number(a.getAttribute('aria-posinset')) - Number(b.getAttribute('aria-posinset'))).at(-1).id);
     }
 
     /** Fills a field of a form, of any kind. */

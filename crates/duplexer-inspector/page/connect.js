@@ -58,6 +58,7 @@ export function sessionBar() {
     state.session = era.value;
     begin();
   } }, [["auto", "Era: auto"], ["handshake", "Handshake era"], ["envelope", "Envelope era"]].map(([value, text]) => h("option", { value }, text)));
+  const info = h("button.small", { type: "button", id: "about", onclick: () => emit("about") }, "About");
   const again = h("button.small", { type: "button", id: "reconnect", onclick: async () => {
     await post("close", { session: state.session }).catch(() => {});
     begin();
@@ -79,5 +80,5 @@ export function sessionBar() {
   on("failed", (error) => show("bad", clean(error.message, 300)));
   on("offline", (error) => show("bad", error.message));
   on("online", () => begin());
-  replace(document.getElementById("session"), h("span.target", { title: target() }, clean(target(), 120)), dot, about, era, again, theme);
+  replace(document.getElementById("session"), h("span.target", { title: target() }, clean(target(), 120)), dot, about, era, info, again, theme);
 }

@@ -43,20 +43,22 @@ export function welcome() {
 
 // Folders that the server gets when it asks for roots.
 let roots = [];
+const told = () => (roots.length === 0 ? "The server gets no folders." : `The server gets ${roots.length === 1 ? "this folder" : `these ${roots.length} folders`} when it asks.`);
 function folders() {
   const text = h("textarea.grow", { id: "roots", rows: "2", spellcheck: "false", placeholder: "file:///work" });
   text.value = roots.join("\n");
+  const note = h("p.note", { role: "status" }, told());
   return h("details", null, h("summary", null, "Roots"), h("label", { for: "roots" }, "URIs of folders, one in each line"), text,
     h("button.small", { type: "button", onclick: async () => {
       const given = text.value.split(/\s+/).filter(Boolean);
       try {
         await post("roots", { roots: given });
         roots = given;
-        announce("Roots are set");
+        note.textContent = told();
       } catch (error) {
         emit("toast", error.message);
       }
-    } }, "Set roots"));
+    } }, "Set roots"), note);
 }
 
 function heading(item, kind, name) {
@@ -124,8 +126,9 @@ function caller({ fields, label, make, options = {}, extra = [], onstart, onend 
 function tool(item) {
   const fields = form(item.inputSchema);
   const view = viewOf(item);
-  const task = h("input", { type: "checkbox" });
-  const canTask = item.execution?.taskSupport === "optional" || item.execution?.taskSupport === "required";
+  const mustTask = item.execution?.taskSupport === "required";
+  const canTask = mustTask || item.execution?.taskSupport === "optional";
+  const task = h("input", { type: "checkbox", checked: mustTask, disabled: mustTask });
   const side = h("div");
   const viewPlace = h("div.view-place");
   const call = caller({
@@ -133,7 +136,7 @@ function tool(item) {
     label: view?.appOnly ? "Call as the view" : "Call",
     make: (args) => ({ method: "tools/call", params: { name: item.name, arguments: args } }),
     options: () => ({ task: canTask && task.checked }),
-    extra: canTask ? h("label.check", null, task, " as a task") : [],
+    extra: canTask ? h("label.check", null, task, mustTask ? " as a task (the tool requires it)" : " as a task") : [],
     onstart: (sent) => {
       if (!view?.uri) return;
       shown.end?.();

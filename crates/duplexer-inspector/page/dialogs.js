@@ -1,7 +1,7 @@
 // What the server asks the person: forms, pages to open, answers of a model, logins. One dialog at a time.
 
 import { post } from "./api.js";
-import { clean, h, replace } from "./dom.js";
+import { bytes, clean, h, replace } from "./dom.js";
 import { form } from "./form.js";
 import { on } from "./state.js";
 import { jsonText } from "./tree.js";
@@ -73,21 +73,26 @@ function elicitation({ question, session, params }) {
   return { question, make, dismiss: () => say("cancel") };
 }
 
-function sampling({ question, session, params }) {
-  const wrong = h("p.fault", { role: "alert", hidden: true });
+// The dialog of a question to a model. `say` takes the result, `refuse` nothing.
+function modelDialog({ params, heading, wrong, say, refuse }) {
   const text = h("textarea", { rows: "5", id: "sampling-text" });
   const model = h("input", { type: "text", value: "a-person", id: "sampling-model" });
-  const refuse = () => answer(question, { error: "The user refused the request." }, wrong);
   const messages = (Array.isArray(params.messages) ? params.messages : []).slice(-20).map((message) => h("div.message", null, h("span.role", null, clean(message?.role, 40)),
     [message?.content].flat().slice(0, 20).map((part) => (part?.type === "text" ? h("p", null, clean(part.text, 4000)) : jsonText(part)))));
-  const make = () => [head("The server asks your model", session), params.systemPrompt ? h("p.about", null, clean(params.systemPrompt, 2000)) : null, messages,
+  return [heading, params.systemPrompt ? h("p.about", null, clean(params.systemPrompt, 2000)) : null, messages,
     h("details", null, h("summary", null, "Request"), jsonText(params)),
     h("form", { onsubmit: (event) => {
       event.preventDefault();
-      answer(question, { result: { role: "assistant", model: model.value || "a-person", stopReason: "endTurn", content: { type: "text", text: text.value } } }, wrong);
+      say({ role: "assistant", model: model.value || "a-person", stopReason: "endTurn", content: { type: "text", text: text.value } });
     } }, h("label", { for: "sampling-text" }, "Answer"), text, h("label", { for: "sampling-model" }, "Model"), model, wrong,
     h("div.actions", null, h("button.primary", { type: "submit" }, "Answer"), h("button", { type: "button", onclick: refuse }, "Refuse")))];
-  return { question, make, dismiss: refuse };
+}
+
+function sampling({ question, session, params }) {
+  const wrong = h("p.fault", { role: "alert", hidden: true });
+  const refuse = () => answer(question, { error: "The user refused the request." }, wrong);
+  const say = (result) => answer(question, { result }, wrong);
+  return { question, make: () => modelDialog({ params, heading: head("The server asks your model", session), wrong, say, refuse }), dismiss: refuse };
 }
 
 function login({ url, session }) {
@@ -101,21 +106,37 @@ function login({ url, session }) {
   };
 }
 
-// Asks whether a link of a view may be opened.
-export function confirmLink(url) {
+const viewHead = (title) => [h("p.kind", null, "A view asks"), h("h2", { id: "dialog-title" }, title)];
+
+// Shows a question of a view. `make` gets a function that ends it with a value; null is a refusal. `signal` withdraws it.
+function ofView(make, signal) {
   return new Promise((resolve) => {
-    const end = (agreed) => {
-      resolve(agreed);
-      close();
+    const entry = { dismiss: () => end(null), make: () => make(end) };
+    const end = (value) => {
+      resolve(value);
+      const index = queue.indexOf(entry);
+      if (index >= 0) queue.splice(index, 1);
+      if (open === entry) close();
     };
-    dialog({
-      dismiss: () => end(false),
-      make: () => [h("p.kind", null, "A view asks"), h("h2", { id: "dialog-title" }, "Open this address?"), h("p.uri", null, clean(url, 1000)),
-        h("div.actions", null, h("a.button.primary", { href: url, target: "_blank", rel: "noopener noreferrer", onclick: () => end(true) }, "Open"),
-          h("button", { type: "button", onclick: () => end(false) }, "Refuse"))],
-    });
+    if (signal.aborted) return resolve(null);
+    signal.addEventListener("abort", () => end(null), { once: true });
+    return dialog(entry);
   });
 }
+
+// Asks whether a link of a view may be opened.
+export const confirmLink = (url, signal) => ofView((end) => [viewHead("Open this address?"), h("p.uri", null, clean(url, 1000)),
+  h("div.actions", null, h("a.button.primary", { href: url, target: "_blank", rel: "noopener noreferrer", onclick: () => end(true) }, "Open"),
+    h("button", { type: "button", onclick: () => end(null) }, "Refuse"))], signal);
+
+// Asks whether files of a view may be saved.
+export const confirmFiles = (files, signal) => ofView((end) => [viewHead(files.length === 1 ? "Save this file?" : `Save these ${files.length} files?`),
+  h("ul.files", null, files.map((file) => h("li", null, h("strong", null, file.name), " ",
+    h("span.hint", null, [file.type, Number.isFinite(file.size) ? bytes(file.size) : "", file.uri].filter(Boolean).map((text) => clean(text, 120)).join(" · "))))),
+  h("div.actions", null, h("button.primary", { type: "button", onclick: () => end(true) }, "Save"), h("button", { type: "button", onclick: () => end(null) }, "Refuse"))], signal);
+
+// Asks the person for the answer of a model to a view.
+export const askModel = (params, signal) => ofView((end) => modelDialog({ params, heading: viewHead("A view asks your model"), wrong: null, say: end, refuse: () => end(null) }), signal);
 
 // Questions that were asked before the page was opened come again as events, and their ends too.
 const answered = new Set();

@@ -15,7 +15,11 @@ export class VirtualList {
       onscroll: () => this.later(), onkeydown: (event) => this.key(event),
     }, this.spacer);
     this.element = h("div.vbox", null, this.empty, this.box);
-    new ResizeObserver(() => this.later()).observe(this.box);
+    // What is shown about a row can take the place in which the row was.
+    new ResizeObserver(() => {
+      if (this.index >= 0) this.reveal(this.index);
+      this.later();
+    }).observe(this.box);
   }
 
   set(items, keepIndex) {
@@ -69,14 +73,18 @@ export class VirtualList {
   select(index, open) {
     if (index < 0 || index >= this.items.length) return;
     this.index = index;
+    this.reveal(index);
+    this.draw();
+    this.onselect?.(this.items[index], index);
+    if (open) this.onopen?.(this.items[index], index);
+  }
+
+  reveal(index) {
     const top = index * this.rowHeight;
     if (top < this.box.scrollTop) this.box.scrollTop = top;
     else if (top + this.rowHeight > this.box.scrollTop + this.box.clientHeight) {
       this.box.scrollTop = top + this.rowHeight - this.box.clientHeight;
     }
-    this.draw();
-    this.onselect?.(this.items[index], index);
-    if (open) this.onopen?.(this.items[index], index);
   }
 
   scrollToEnd() {

@@ -2,7 +2,8 @@
 
 import { post, request } from "./api.js";
 import { announce, clean, h, replace } from "./dom.js";
-import { confirmLink } from "./dialogs.js";
+import { askModel, confirmFiles, confirmLink } from "./dialogs.js";
+import { filesOf, MAX_FILES, save } from "./download.js";
 import { keep, on, state } from "./state.js";
 import { jsonText } from "./tree.js";
 
@@ -45,7 +46,7 @@ export function openView({ tool, uri, input, place }) {
   const box = h("div.view-frame");
   const logBox = h("details.view-messages", null, h("summary", null, "Messages of the view"), log);
   replace(place, h("section.view", { "aria-label": "View" }, h("div.view-head", null, h("h3", null, "View"), note), box, blocked, policy, logBox));
-  const view = { frame: null, name: null, ready: false, finished: null, closed: false, pending: new Map(), ids: 0, box, note };
+  const view = { frame: null, name: null, ready: false, finished: null, closed: false, pending: new Map(), ids: 0, answering: 0, asking: false, ended: new AbortController() };
 
   const record = (from, message) => {
     keep(events, { from, message }, MAX_LOG);
@@ -75,9 +76,19 @@ export function openView({ tool, uri, input, place }) {
     if (done.ok) return done.result;
     throw new Refused(done.error.code ?? -32603, done.error.message);
   };
+  // Questions to the person come one at a time: a view cannot cover the page with dialogs.
+  const question = async (ask) => {
+    if (view.asking) throw new Refused(-32000, "another question of this view is open");
+    view.asking = true;
+    try {
+      return await ask(view.ended.signal);
+    } finally {
+      view.asking = false;
+    }
+  };
   const requests = {
     "ui/initialize": () => ({ protocolVersion: VERSION, hostInfo: { name: "duplexer-inspector", version: state.info.version },
-      hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, updateModelContext: { text: {}, structuredContent: {} }, message: { text: {} }, sandbox: {} },
+      hostCapabilities: { openLinks: {}, downloadFile: {}, sampling: {}, serverTools: {}, serverResources: {}, logging: {}, updateModelContext: { text: {}, structuredContent: {} }, message: { text: {} }, sandbox: {} },
       hostContext: context() }),
     ping: () => ({}),
     "tools/call": (params) => {
@@ -97,8 +108,27 @@ export function openView({ tool, uri, input, place }) {
         block(`link ${url}`, "only web addresses are opened");
         throw new Refused(-32602, "only http and https links are opened");
       }
-      if (!await confirmLink(url)) throw new Refused(-32000, "the user refused");
+      if (!await question((signal) => confirmLink(url, signal))) throw new Refused(-32000, "the user refused");
       return {};
+    },
+    "ui/download-file": async (params) => {
+      const files = filesOf(params?.contents);
+      if (!files) throw new Refused(-32602, `contents are 1 to ${MAX_FILES} resources or links to resources`);
+      if (!await question((signal) => confirmFiles(files, signal))) return { isError: true };
+      try {
+        await save(files, (from) => forward("resources/read", { uri: from }));
+      } catch (error) {
+        block("download of a file", error.message);
+        return { isError: true };
+      }
+      return {};
+    },
+    "sampling/createMessage": async (params) => {
+      if (!Array.isArray(params?.messages) || params.messages.length === 0) throw new Refused(-32602, "messages are missing");
+      if (params.tools !== undefined) throw new Refused(-32602, "the inspector does not offer sampling with tools");
+      const result = await question((signal) => askModel(params, signal));
+      if (!result) throw new Refused(-1, "the user refused the request");
+      return result;
     },
     "ui/message": () => ({}),
     "ui/update-model-context": () => ({}),
@@ -137,17 +167,17 @@ export function openView({ tool, uri, input, place }) {
       view.pending.delete(message.id);
       return;
     }
-    if (message.id === undefined) return notifications[message.method]?.(message.params);
+    if (message.id === undefined) return Object.hasOwn(notifications, message.method) ? notifications[message.method](message.params) : undefined;
     const handler = Object.hasOwn(requests, message.method) ? requests[message.method] : null;
+    view.answering++;
     try {
       if (!handler) throw new Refused(-32601, "the inspector does not have this method");
-      if (view.answering >= MAX_PENDING) throw new Refused(-32000, "too many requests at once");
-      view.answering = (view.answering ?? 0) + 1;
+      if (view.answering > MAX_PENDING) throw new Refused(-32000, "too many requests at once");
       send({ id: message.id, result: await handler(message.params) });
     } catch (error) {
       send({ id: message.id, error: { code: error.code ?? -32603, message: error.message } });
     } finally {
-      if (handler) view.answering--;
+      view.answering--;
     }
     return undefined;
   }
@@ -193,6 +223,7 @@ export function openView({ tool, uri, input, place }) {
   async function close() {
     if (view.closed) return;
     view.closed = true;
+    view.ended.abort();
     if (view.ready) {
       const id = `host-${++view.ids}`;
       const answered = new Promise((resolve) => { view.pending.set(id, resolve); setTimeout(resolve, TEARDOWN); });

@@ -36,6 +36,7 @@ const OF_PAGE: &[File] = files! {
     "detail.js" SCRIPT;
     "dialogs.js" SCRIPT;
     "dom.js" SCRIPT;
+    "download.js" SCRIPT;
     "form.js" SCRIPT;
     "latency.js" SCRIPT;
     "list.js" SCRIPT;

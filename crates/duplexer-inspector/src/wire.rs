@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use duplexer_core::dispatch::lock;
 use duplexer_core::transport::FrameDirection;
@@ -22,6 +23,7 @@ const SHOWN: usize = 2048;
 struct Frame {
     at: f64,
     session: String,
+    connection: u64,
     direction: FrameDirection,
     text: String,
 }
@@ -29,6 +31,14 @@ struct Frame {
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
     log: Mutex<Log>,
+    connections: AtomicU64,
+}
+
+/// One connection of a session. A session that is opened again has another: ids of requests begin anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    session: &'static str,
+    number: u64,
 }
 
 #[derive(Debug, Default)]
@@ -40,12 +50,18 @@ struct Log {
 }
 
 impl Wire {
+    /// Returns a new connection of a session.
+    pub(crate) fn connection(&self, session: &'static str) -> Connection {
+        Connection { session, number: self.connections.fetch_add(1, Ordering::Relaxed) }
+    }
+
     /// Adds a message and returns the event that describes it.
-    pub(crate) fn add(&self, at: f64, session: &str, direction: FrameDirection, text: &str) -> Value {
+    pub(crate) fn add(&self, at: f64, of: Connection, direction: FrameDirection, text: &str) -> Value {
+        let (session, connection) = (of.session.to_owned(), of.number);
         let mut log = lock(&self.log);
         let number = log.first + log.frames.len() as u64;
         log.bytes += text.len();
-        log.frames.push_back(Frame { at, session: session.to_owned(), direction, text: text.to_owned() });
+        log.frames.push_back(Frame { at, session, connection, direction, text: text.to_owned() });
         while log.frames.len() > MAX_FRAMES || log.bytes > MAX_BYTES && log.frames.len() > 1 {
             let removed = log.frames.pop_front().map_or(0, |frame| frame.text.len());
             log.bytes -= removed;
@@ -55,7 +71,7 @@ impl Wire {
         let mut event = described(text);
         let shown = begin(text, SHOWN);
         let about = json!({
-            "type": "frame", "n": number, "at": at, "session": session, "from": sender(direction),
+            "type": "frame", "n": number, "at": at, "session": of.session, "from": sender(direction),
             "size": text.len(), "text": shown, "cut": shown.len() < text.len(),
         });
         if let (Value::Object(event), Value::Object(about)) = (&mut event, about) {
@@ -79,22 +95,36 @@ impl Wire {
         });
         let mut lines = format!("{head}\n");
         let log = lock(&self.log);
-        let mut own = log.frames.iter().filter(|frame| frame.session == session).peekable();
-        let start = own.peek().map_or(0.0, |frame| frame.at);
+        let own = log.frames.iter().filter(|frame| frame.session == session);
+        let (mut begun, mut last, mut connections) = (None, 0, Vec::new());
         for frame in own {
             // What could not be read is no message.
-            if jsonrpc::read(&frame.text).is_err() || frame.text.contains('\n') {
+            if jsonrpc::read(&frame.text).is_err() {
                 continue;
             }
+            let since = frame.at - *begun.get_or_insert(frame.at);
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "not negative, and small"
             )]
-            let at = (frame.at - start).max(0.0) as u64;
+            let at = since.max(0.0) as u64;
+            // The clock is read before the message is added, so a later message can have an earlier time.
+            last = at.max(last);
+            if !connections.contains(&frame.connection) {
+                connections.push(frame.connection);
+            }
+            let connection = connections.iter().position(|number| *number == frame.connection);
+            let connection = match connection {
+                Some(index) if index > 0 => format!(",\"connection\":{}", index + 1),
+                _ => String::new(),
+            };
             let from = sender(frame.direction);
+            // Line ends are only between the parts of a message: strings have none.
+            let text = frame.text.replace(['\n', '\r'], " ");
             // Writing into memory cannot fail.
-            let _ = writeln!(lines, "{{\"at_ms\":{at},\"from\":\"{from}\",\"message\":{}}}", frame.text);
+            let _ =
+                writeln!(lines, "{{\"at_ms\":{last},\"from\":\"{from}\"{connection},\"message\":{text}}}");
         }
         lines
     }
@@ -152,14 +182,15 @@ mod tests {
     #[test]
     fn a_message_is_described_and_its_text_is_cut() {
         let wire = Wire::default();
-        let event = wire.add(1.0, "auto", FrameDirection::Out, LIST);
+        let auto = wire.connection("auto");
+        let event = wire.add(1.0, auto, FrameDirection::Out, LIST);
         assert_eq!(
             (&event["kind"], &event["id"], &event["subject"]),
             (&json!("request"), &json!(1), &json!("add"))
         );
         assert_eq!((&event["era"], &event["cut"]), (&json!("handshake"), &json!(false)));
         let large = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "ä".repeat(5000));
-        let event = wire.add(2.0, "auto", FrameDirection::In, &large);
+        let event = wire.add(2.0, auto, FrameDirection::In, &large);
         assert_eq!((&event["cut"], &event["size"]), (&json!(true), &json!(large.len())));
         assert!(event["text"].as_str().unwrap().len() <= SHOWN);
         assert_eq!(wire.text(1).unwrap(), large);
@@ -170,8 +201,9 @@ mod tests {
     #[test]
     fn old_messages_are_dropped() {
         let wire = Wire::default();
+        let auto = wire.connection("auto");
         for _ in 0..MAX_FRAMES + 3 {
-            wire.add(0.0, "auto", FrameDirection::Out, LIST);
+            wire.add(0.0, auto, FrameDirection::Out, LIST);
         }
         assert_eq!(lock(&wire.log).frames.len(), MAX_FRAMES);
         assert!(wire.text(2).is_none() && wire.text(3).is_some());
@@ -180,15 +212,31 @@ mod tests {
     #[test]
     fn a_transcript_holds_the_messages_of_one_session() {
         let wire = Wire::default();
-        wire.add(10.5, "auto", FrameDirection::Out, LIST);
-        wire.add(11.0, "handshake", FrameDirection::Out, LIST);
-        wire.add(11.0, "auto", FrameDirection::In, "noise");
-        wire.add(13.0, "auto", FrameDirection::In, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let (auto, other) = (wire.connection("auto"), wire.connection("handshake"));
+        wire.add(10.5, auto, FrameDirection::Out, LIST);
+        wire.add(11.0, other, FrameDirection::Out, LIST);
+        wire.add(11.0, auto, FrameDirection::In, "noise");
+        wire.add(13.0, auto, FrameDirection::In, "{\"jsonrpc\":\"2.0\",\r\n\"id\":1,\"result\":{}}");
         let text = wire.transcript("auto", "http", "http://a/mcp");
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 3);
         assert_eq!((&lines[0]["duplexer"], &lines[0]["version"]), (&json!("transcript"), &json!(1)));
         assert_eq!((&lines[1]["at_ms"], &lines[1]["from"]), (&json!(0), &json!("client")));
         assert_eq!((&lines[2]["at_ms"], &lines[2]["from"]), (&json!(2), &json!("server")));
+    }
+
+    #[test]
+    fn a_transcript_tells_connections_apart_and_its_time_never_decreases() {
+        let wire = Wire::default();
+        let (one, two) = (wire.connection("auto"), wire.connection("auto"));
+        for (at, of) in [(5.0, one), (9.0, one), (8.0, two), (12.0, two)] {
+            wire.add(at, of, FrameDirection::Out, LIST);
+        }
+        let text = wire.transcript("auto", "stdio", "server");
+        let lines = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap());
+        let found: Vec<(Value, Value)> =
+            lines.map(|line: Value| (line["at_ms"].clone(), line["connection"].clone())).collect();
+        let expected = [(0, None), (4, None), (4, Some(2)), (7, Some(2))];
+        assert_eq!(found, expected.map(|(at, connection)| (json!(at), json!(connection))));
     }
 }

@@ -1,6 +1,7 @@
 //! The API of the page and the second origin, as a browser uses them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use duplexer::client::prelude::*;
 use duplexer::http::StreamableHttp;
 use duplexer::inspector::{Connecting, Inspector, Target};
 use duplexer::prelude::*;
+use duplexer::testing::{TestClient, Transcript};
 use duplexer::{Context, Server};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -141,6 +143,32 @@ async fn a_page_calls_a_server_in_both_eras_and_sees_the_wire() {
     let refused = page.call("auto", "add", json!({"a": "x"})).await;
     assert_eq!(refused["result"]["isError"], true);
     page.inspector.close().await;
+}
+
+/// Issue 12: the test kit replays an exported transcript, of a session that was opened twice.
+#[tokio::test]
+async fn an_exported_transcript_is_replayed_by_the_test_kit() {
+    for era in ["handshake", "envelope"] {
+        let mut page = Page::open().await;
+        assert_eq!(page.call(era, "add", json!({"a": 1, "b": 2})).await["ok"], true);
+        page.post("close", json!({"session": era})).await;
+        assert_eq!(page.call(era, "add", json!({"a": 20, "b": 22})).await["ok"], true);
+        let exported = page.get(&format!("transcript?session={era}")).await;
+        page.inspector.close().await;
+
+        let recorded = Transcript::parse(exported.as_str().unwrap()).unwrap();
+        let connections: BTreeSet<u64> =
+            recorded.messages().iter().map(|message| message.connection).collect();
+        assert_eq!(connections, BTreeSet::from([1, 2]), "{era}: ids of requests begin anew");
+        let client = TestClient::new(&recorded.server().unwrap()).await.unwrap();
+        assert_eq!(client.server_info().unwrap().name, "test");
+        for (arguments, sum) in [(json!({"a": 1, "b": 2}), "3"), (json!({"a": 20, "b": 22}), "42")] {
+            assert_eq!(client.call_tool("add", arguments).await.unwrap().to_text(), sum, "{era}");
+        }
+        let other = client.call_tool("add", json!({"a": 5, "b": 5})).await.unwrap_err().to_string();
+        assert!(other.contains("only with other params"), "{era}: {other}");
+        client.close().await;
+    }
 }
 
 #[tokio::test]

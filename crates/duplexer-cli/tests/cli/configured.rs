@@ -21,7 +21,7 @@ fn run_in(folder: &Path, config: &Path, words: &[&str]) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-fn folder(name: &str, file: &str, servers: &serde_json::Value) -> PathBuf {
+pub(crate) fn folder(name: &str, file: &str, servers: &serde_json::Value) -> PathBuf {
     let folder = data_folder().join(name);
     let file = folder.join(file);
     fs::create_dir_all(file.parent().unwrap()).unwrap();

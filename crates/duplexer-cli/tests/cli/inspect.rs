@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Demo, PROGRAM, RunningServer, run};
+use crate::configured::folder;
+use crate::support::{Demo, PROGRAM, RunningServer, data_folder, run};
 
 /// Sends a request to a page. Returns head and body.
 fn request(url: &str, line: &str, token: Option<&str>, body: &str) -> (String, String) {
@@ -45,6 +47,40 @@ fn a_program_is_inspected_with_the_printed_address() {
     assert!(request(url, "GET /inspector/api/info", Some("guess"), "").0.starts_with("HTTP/1.1 401"));
     assert_eq!(session(url)["server"]["name"], "duplexer-demo");
     assert_eq!(page.interrupt(), Some(0));
+}
+
+/// A name of `mcp.json` stands for a URL or a program, with what is configured for it.
+#[test]
+fn a_configured_server_is_inspected_by_its_name() {
+    let demo = Demo::start();
+    let servers = json!({
+        "web": { "url": demo.url, "headers": { "X-Team": "ours" } },
+        "program": { "command": PROGRAM, "args": ["demo", "--stdio"] },
+    });
+    let here = folder("inspected", "mcp.json", &servers);
+    let words = json!([PROGRAM, "demo", "--stdio"]);
+    for (name, target) in [
+        ("web", json!({"kind": "url", "url": demo.url})),
+        ("program", json!({"kind": "command", "words": words})),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command.args(["inspect", name]).current_dir(&here).env("XDG_DATA_HOME", data_folder());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut page = RunningServer::of(command.spawn().unwrap());
+        let line = page.note();
+        let url = line.trim_start_matches("The inspector is at ");
+        assert_eq!(session(url)["server"]["name"], "duplexer-demo", "{name}");
+        let get = |path: &str| -> Value {
+            let answer = request(url, &format!("GET /inspector/api/{path}"), Some(token(url)), "").1;
+            serde_json::from_str(&answer).unwrap()
+        };
+        assert_eq!(get("info")["target"], target);
+        let events = get("events?after=0")["events"].to_string();
+        // The page does not show the values of configured headers, which can be secret.
+        assert_eq!(events.contains(r#"["x-team","(not shown)"]"#), name == "web", "{events}");
+        assert_eq!(page.interrupt(), Some(0));
+    }
+    assert_eq!(demo.running.interrupt(), Some(0));
 }
 
 /// The demo serves the page at `/`, unless it is not to.

@@ -93,7 +93,11 @@ pub(crate) struct RunningServer {
 
 impl RunningServer {
     pub(crate) fn start<W: AsRef<str>>(words: &[W]) -> Self {
-        let mut child = spawn(words, Stdio::null());
+        Self::of(spawn(words, Stdio::null()))
+    }
+
+    /// Takes a process whose output is piped.
+    pub(crate) fn of(mut child: Child) -> Self {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Self { child, stdout, stderr }

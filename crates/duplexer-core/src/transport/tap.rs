@@ -37,8 +37,8 @@ pub struct Tap<T> {
 }
 
 impl<T: Transport> Tap<T> {
-    /// Wraps `transport`. `show` gets a frame to the peer once it is written, and one from the peer once it is read. It is
-    /// called on the connection's own task and must not block for long.
+    /// Wraps `transport`. `show` gets a frame to the peer before it is written, so that its answer is never shown first, and
+    /// one from the peer once it is read. It is called on the connection's own task and must not block for long.
     pub fn new(transport: T, show: impl Fn(FrameDirection, &str) + Send + Sync + 'static) -> Self {
         Self { transport, show: Arc::new(show) }
     }
@@ -48,7 +48,7 @@ impl<T: Transport> Transport for Tap<T> {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         let (reader, writer) = self.transport.split();
         let incoming = TappedReader { reader, show: Arc::clone(&self.show) };
-        let outgoing = TappedWriter { writer, show: self.show, partial: Vec::new() };
+        let outgoing = TappedWriter { writer, show: self.show, shown: 0 };
         (Box::new(incoming), Box::new(outgoing))
     }
 
@@ -85,27 +85,70 @@ impl FrameReader for TappedReader {
 struct TappedWriter {
     writer: Box<dyn FrameWriter>,
     show: Arc<Show>,
-    /// The written part of a frame that is not complete yet.
-    partial: Vec<u8>,
+    /// Bytes at the front of the queue whose frames were shown and are not written yet.
+    shown: usize,
 }
 
 impl FrameWriter for TappedWriter {
     fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
-        let before = frames.bytes().to_vec();
-        let result = self.writer.poll_write(cx, frames);
-        let written = before.len().saturating_sub(frames.len());
-        for byte in before.into_iter().take(written) {
-            if byte == b'\n' {
-                let frame = std::mem::take(&mut self.partial);
-                (self.show)(FrameDirection::Out, &String::from_utf8_lossy(&frame));
-            } else {
-                self.partial.push(byte);
-            }
+        let queued = frames.len();
+        let fresh = frames.bytes().get(self.shown..).unwrap_or_default();
+        for frame in fresh.split_inclusive(|byte| *byte == b'\n') {
+            let frame = frame.strip_suffix(b"\n").unwrap_or(frame);
+            (self.show)(FrameDirection::Out, &String::from_utf8_lossy(frame));
         }
+        let result = self.writer.poll_write(cx, frames);
+        self.shown = frames.len().min(queued);
         result
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         self.writer.poll_close(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::task::Waker;
+
+    use super::*;
+
+    /// Writes a few bytes at a time.
+    struct Slow(usize);
+
+    impl FrameWriter for Slow {
+        fn poll_write(
+            &mut self,
+            _: &mut Context<'_>,
+            frames: &mut Frames,
+        ) -> Poll<Result<(), TransportError>> {
+            frames.advance(self.0.min(frames.len()));
+            if frames.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        }
+
+        fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_frame_is_shown_once_and_before_it_is_written() {
+        for step in 0..=12 {
+            let shown = Arc::new(Mutex::new(Vec::new()));
+            let list = Arc::clone(&shown);
+            let show: Arc<Show> = Arc::new(move |_, frame: &str| list.lock().unwrap().push(frame.to_owned()));
+            let mut writer = TappedWriter { writer: Box::new(Slow(step)), show, shown: 0 };
+            let (mut frames, mut cx) = (Frames::default(), Context::from_waker(Waker::noop()));
+            for (index, text) in ["one", "two", "three", "four"].into_iter().enumerate() {
+                frames.push(text.as_bytes(), None);
+                let _ = writer.poll_write(&mut cx, &mut frames);
+                assert_eq!(shown.lock().unwrap().len(), index + 1, "{step} bytes at a time");
+            }
+            for _ in 0..30 {
+                let _ = writer.poll_write(&mut cx, &mut frames);
+            }
+            assert_eq!(*shown.lock().unwrap(), ["one", "two", "three", "four"], "{step} bytes at a time");
+        }
     }
 }

@@ -13,8 +13,8 @@ use duplexer_types::methods::{
     ResourcesTemplatesList, ServerDiscover, SkillsGet, TasksCancel, TasksGet, TasksList, ToolsCall,
     ToolsList,
 };
-use duplexer_types::task::CreateTaskResult;
-use duplexer_types::version::Era;
+use duplexer_types::task::{CreateTaskResult, TaskMetadata};
+use duplexer_types::version::{Era, feature};
 use duplexer_types::wire::{result_type, result_type_of};
 use serde_json::{Value, json};
 
@@ -79,8 +79,20 @@ pub(super) async fn perform(
 
 /// Cancels a task that a request has become.
 pub(super) async fn cancel_task(state: &Arc<State>, session: Choice, task: &str) -> Result<(), Failure> {
-    let session = state.sessions.open(state, session).await?;
-    Ok(session.client.task(task).cancel().await?)
+    let opened = state.sessions.open(state, session).await?;
+    let cancelled = opened.client.task(task).cancel().await;
+    tell_state(state, session, &opened.client, task).await;
+    Ok(cancelled?)
+}
+
+/// Tells the page the state of a task that has ended: the last poll was before its end.
+async fn tell_state(state: &State, session: Choice, client: &Client, task: &str) {
+    match client.task(task).status().await {
+        Ok(now) => {
+            state.tell(&json!({"type": "task", "session": session.name(), "task": shown(&now.task)}));
+        }
+        Err(error) => tracing::debug!(%error, "the state of a task cannot be read"),
+    }
 }
 
 async fn send(
@@ -113,17 +125,20 @@ async fn plain<M: Request + 'static>(
     session: &Session,
     call: &NewCall,
 ) -> Result<Json, Failure> {
-    Ok(prepared::<M>(state, session, call)?.raw().await?)
+    Ok(prepared::<M>(state, session, call, params::<M>(call)?).raw().await?)
+}
+
+fn params<M: Request>(call: &NewCall) -> Result<M::Params, Failure> {
+    let misfit = |error| Failure::text(&format!("the params do not fit the method {}: {error}", M::METHOD));
+    call.params.decode().map_err(misfit)
 }
 
 fn prepared<M: Request>(
     state: &Arc<State>,
     session: &Session,
     call: &NewCall,
-) -> Result<duplexer_client::Call<M>, Failure> {
-    let params: M::Params = call.params.decode().map_err(|error| {
-        Failure::text(&format!("the params do not fit the method {}: {error}", M::METHOD))
-    })?;
+    params: M::Params,
+) -> duplexer_client::Call<M> {
     let mut options = CallOptions::new();
     if call.progress {
         let (state, name) = (Arc::clone(state), call.call.clone());
@@ -136,10 +151,10 @@ fn prepared<M: Request>(
     }
     let prepared = session.client.request::<M>(params).options(options).fresh();
     if session.client.era() == Era::Handshake {
-        return Ok(prepared);
+        return prepared;
     }
     let level = Json::from(lock(&session.level).as_str());
-    Ok(prepared.meta(JsonObject::new().with(key::LOG_LEVEL, level)))
+    prepared.meta(JsonObject::new().with(key::LOG_LEVEL, level))
 }
 
 /// Calls a tool, and waits for the task if it becomes one.
@@ -150,8 +165,14 @@ async fn tool(
     created: &Mutex<Option<String>>,
 ) -> Result<Json, Failure> {
     let client = &session.client;
-    let prepared = prepared::<ToolsCall>(state, session, call)?;
-    let task = if call.task {
+    let mut params = params::<ToolsCall>(call)?;
+    let as_task = call.task && client.protocol_version().has(feature::TASK_EXPERIMENT);
+    if as_task {
+        // The page has the list of tools, and not this client, so the client does not ask for a task by itself.
+        params.task.get_or_insert_with(TaskMetadata::new);
+    }
+    let prepared = prepared::<ToolsCall>(state, session, call, params);
+    let task = if as_task {
         match prepared.started().await? {
             Started::Task(task) => task.id().to_owned(),
             Started::Done(result) => return Ok(Json::from(shown(&result))),
@@ -167,8 +188,12 @@ async fn tool(
     *lock(created) = Some(task.clone());
     let session = call.session.name();
     state.tell(&json!({"type": "task-created", "call": call.call, "session": session, "task": task}));
-    let ended = client.task(task).raw_result().await;
+    let ended = client.task(&*task).raw_result().await;
     *lock(created) = None;
+    if client.era() == Era::Handshake {
+        // There the result comes without the state.
+        tell_state(state, call.session, client, &task).await;
+    }
     Ok(ended?)
 }
 

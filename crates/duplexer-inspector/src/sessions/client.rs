@@ -29,14 +29,14 @@ pub(super) fn builder(state: &Arc<State>, choice: Choice) -> ClientBuilder {
             Negotiation::Pinned(PinnedVersion::new(ProtocolVersion::LATEST_ENVELOPE.as_str()))
         }
     };
-    let wire = Arc::clone(state);
+    let (wire, connection) = (Arc::clone(state), state.page.wire.connection(session));
     let builder = Client::builder("duplexer-inspector", env!("CARGO_PKG_VERSION"))
         .title("Duplexer inspector")
         .negotiation(negotiation)
         .log_level(DEFAULT_LEVEL)
         .extension_in(app::EXTENSION, Json::from(json!({"mimeTypes": [app::MIME_TYPE]})), Window::ALWAYS)
         .on_frame(move |direction, frame| {
-            let event = wire.page.wire.add(wire.page.clock.now(), session, direction, frame);
+            let event = wire.page.wire.add(wire.page.clock.now(), connection, direction, frame);
             wire.tell(&event);
         });
     with_notifications(with_questions(builder, state, session), state, session)

@@ -5,6 +5,7 @@
 //   mcpApp.on("cancelled", (reason) => ..) or that there is none
 //   mcpApp.on("context", (context) => ...) theme, size, locale, as they change
 //   await mcpApp.callTool("name", {...})   a tool of the server
+//   await mcpApp.saveFile("a.csv", text, "text/csv")   a file, if the host can and the user agrees
 (() => {
   "use strict";
   const listeners = new Map();
@@ -78,6 +79,10 @@
     },
     callTool: (name, args = {}) => request("tools/call", { name, arguments: args }),
     readResource: (uri) => request("resources/read", { uri }),
+    saveFile: (name, text, mimeType = "text/plain") => request("ui/download-file", {
+      contents: [{ type: "resource", resource: { uri: `file:///${encodeURIComponent(name)}`, mimeType, text } }],
+    }),
+    createMessage: (params) => request("sampling/createMessage", params),
     openLink: (url) => request("ui/open-link", { url }),
     sendMessage: (text) => request("ui/message", { role: "user", content: [{ type: "text", text }] }),
     updateModelContext: (params) => request("ui/update-model-context", params),

@@ -350,8 +350,14 @@ impl<S> fmt::Debug for View<S> {
 /// Creates a [`View`](crate::apps::View) from a file of the crate, whose path is relative to its manifest. Debug builds read
 /// the file for each request, so that it can be edited while the server runs; other builds contain it.
 ///
-/// ```ignore
-/// let page = view_file!("ui://clock", "pages/clock.html");
+/// ```
+/// use duplexer_server::Server;
+/// use duplexer_server::apps::Apps;
+/// use duplexer_server::view_file;
+///
+/// let page = view_file!("ui://clock", "tests/server/pages/clock.html").title("Clock");
+/// let server = Server::builder("clock", "1.0.0").extend(Apps::new().view(page)).build();
+/// # assert!(server.is_ok());
 /// ```
 #[macro_export]
 macro_rules! view_file {

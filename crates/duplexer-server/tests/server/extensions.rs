@@ -271,6 +271,23 @@ fn views_are_checked() {
     fails(new().extend(Apps::new().directory("ui://pages", "no/such/folder")), "cannot be read");
 }
 
+/// APP-D2: a page of the crate is served as it is, from the file in debug builds and from the program in others.
+#[tokio::test]
+async fn a_page_can_be_a_file_of_the_crate() {
+    let page = duplexer_server::view_file!("ui://clock", "tests/server/pages/clock.html").title("Clock");
+    let tool = Tool::new("clock", || async {}).view("ui://clock");
+    let server = Server::builder("test", "0").extend(Apps::new().view(page)).tool(tool).build().unwrap();
+    both(&server, async |client, _| {
+        let views = client.all_resources().await.unwrap();
+        assert_eq!((&*views[0].uri, views[0].title.as_deref()), ("ui://clock", Some("Clock")));
+        let read = client.read_resource("ui://clock").await.unwrap();
+        let [ResourceContents::Text(page)] = &*read.contents else { panic!("{read:?}") };
+        assert_eq!(page.text, include_str!("pages/clock.html"));
+        assert_eq!(page.mime_type.as_deref(), Some("text/html;profile=mcp-app"));
+    })
+    .await;
+}
+
 /// APP-D2, APP-D3, APP-D4, APP-08, APP-11: pages from files and made per read, unlisted ones, the flat key, and the bridge.
 #[tokio::test]
 async fn pages_come_from_files_or_are_made_for_each_read() {
