@@ -120,6 +120,8 @@ impl OAuth {
     /// Fails if `server` is not a URL, or if the store fails.
     pub async fn logout(&self, server: &str) -> Result<(), OAuthError> {
         let server = self.0.server(&parse(server)?);
+        // A renewal that runs ends first: it would store new tokens after the old ones are removed.
+        let _lock = self.0.parts.store.lock(&server.key).await?;
         let mut removed = Vec::new();
         self.0
             .update(&server, |credentials| {
