@@ -83,7 +83,8 @@ impl OAuth {
         if self.0.usable(&server).await?.is_some() {
             return Ok(());
         }
-        let refusal = server.web(self.0.settings.network).await?.challenge(&url).await?;
+        let (refusal, peer) = server.web(self.0.settings.network).await?.challenge(&url).await?;
+        server.note_peer(peer);
         let is_refused = refusal.is_some();
         match self.0.acquire(&server, refusal.unwrap_or_default(), Purpose::Access).await {
             // Some servers require a token for some requests only. One that is not an authorization server needs none.

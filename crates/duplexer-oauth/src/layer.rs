@@ -125,6 +125,7 @@ impl Inner {
     ) -> Result<Verdict, OAuthError> {
         self.server_nonces.learn(request.url(), response.headers);
         let server = self.server(request.url());
+        server.note_peer(response.peer);
         let active = server.state().active.clone();
         let sent = sent_token(request);
         let is_current =
