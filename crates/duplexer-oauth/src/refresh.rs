@@ -93,7 +93,7 @@ impl Inner {
     }
 
     /// Uses a token that another process has stored since this one read the store, such as the end of a login that began
-    /// here. Returns whether there is one: then nobody has to log in again.
+    /// here. Returns whether there is one: then no second login is required.
     pub(crate) fn take_over_newer(
         &self,
         server: &Server,

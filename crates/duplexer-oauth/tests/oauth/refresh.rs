@@ -283,7 +283,7 @@ async fn a_stored_token_is_used_only_if_the_configuration_accepts_it() {
     let mock = Mock::new(|_, _| None).await;
     connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
     let stored = || {
-        let absent = |_: String| std::future::ready(Err("nobody is here".into()));
+        let absent = |_: String| std::future::ready(Err("there is no browser".into()));
         OAuth::login_with_browser("test").present(absent).clock(time.clock()).store(store.clone())
     };
     let calls = mock.seen("/mcp").len();

@@ -309,7 +309,7 @@ mod tests {
     #[cfg(feature = "http-client")]
     #[tokio::test]
     async fn a_target_that_is_not_reached_is_worth_another_attempt() {
-        // Nobody listens on the port of a listener that is gone.
+        // A connection to the port of a closed listener is refused.
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         drop(listener);
