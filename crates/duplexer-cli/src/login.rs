@@ -2,11 +2,12 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use duplexer::error::BoxError;
 use duplexer::oauth::{
     Browser, ClientIdentity, FileCredentials, Loopback, OAuth, OAuthBuilder, OAuthError, Paste, Presenter,
-    PrintUrl, Status,
+    PrintUrl, Renewal, Status,
 };
 
 use crate::arguments::{AccountArguments, LoginArguments};
@@ -65,6 +66,10 @@ pub(crate) fn of_page(
 
 /// Runs one of the verbs about logins.
 pub(crate) async fn run(account: Account, arguments: &AccountArguments) -> Result<(), Failure> {
+    if arguments.login.token.is_some() {
+        let text = "--token is for requests; `login`, `logout` and `status` are about stored tokens";
+        return Err(Failure::usage(text));
+    }
     let terminal = Arc::new(Terminal::new());
     let (url, oauth) = (&Target::url(&arguments.url)?, client(&arguments.login, &terminal)?);
     match account {
@@ -72,8 +77,31 @@ pub(crate) async fn run(account: Account, arguments: &AccountArguments) -> Resul
         Account::Logout => oauth.logout(url).await.map_err(failure)?,
         Account::Status => {}
     }
-    print(&Text::plain(oauth.status(url).await.map_err(failure)?.to_string()));
+    let status = oauth.status(url).await.map_err(failure)?;
+    print(&Text::plain(format!("{status}{}", validity(&status, SystemTime::now()))));
     Ok(())
+}
+
+/// Says for how long a stored token is valid, and what follows.
+fn validity(status: &Status, now: SystemTime) -> String {
+    let Status::LoggedIn { expires_at: Some(end), renewal, .. } = status else { return String::new() };
+    match (end.duration_since(now), renewal) {
+        (Ok(left), Renewal::Automatic) => format!("; renewed without a login in {}", span(left)),
+        (Ok(left), Renewal::None) => format!("; another login is required in {}", span(left)),
+        (Err(_), Renewal::Automatic) => "; renewed without a login by the next request".to_owned(),
+        (Err(_), Renewal::None) => "; it has expired, and another login is required".to_owned(),
+    }
+}
+
+/// Returns a time in the unit that a person would use.
+fn span(time: Duration) -> String {
+    let (number, unit) = match time.as_secs() {
+        seconds @ ..120 => (seconds, "seconds"),
+        seconds @ 120..7200 => (seconds / 60, "minutes"),
+        seconds @ 7200..172_800 => (seconds / 3600, "hours"),
+        seconds => (seconds / 86_400, "days"),
+    };
+    format!("{number} {unit}")
 }
 
 fn client(arguments: &LoginArguments, terminal: &Arc<Terminal>) -> Result<OAuth, Failure> {
@@ -122,7 +150,7 @@ impl Presenter for Opener {
         self.0.note(&format!("Log in with the browser that opens, or at: {url}"));
         Box::pin(async move {
             if let Err(error) = Browser::new().present(url).await {
-                self.0.note(&error.to_string());
+                self.0.note(&format!("{error}; on another machine than your browser, use --no-browser"));
             }
             Ok(None)
         })
@@ -141,5 +169,37 @@ pub(crate) fn failure(error: OAuthError) -> Failure {
         OAuthError::Port { .. } => failure.hint("--callback-port selects another one"),
         OAuthError::Present { .. } => failure.hint("`duplexer login URL` in a terminal stores a token"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OAC-97: a person sees whether a stored token still helps.
+    #[test]
+    fn a_status_says_for_how_long_a_token_is_valid() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        for (left, number) in
+            [(59, "59 seconds"), (3599, "59 minutes"), (7200, "2 hours"), (200_000, "2 days")]
+        {
+            assert_eq!(span(Duration::from_secs(left)), number);
+        }
+        let stored = |end: u64, renewal| Status::LoggedIn {
+            issuer: "https://login.example.com".to_owned(),
+            client_id: "c".to_owned(),
+            scopes: Vec::new(),
+            expires_at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(end)),
+            renewal,
+        };
+        for (end, renewal, text) in [
+            (1_800_000_100, Renewal::Automatic, "; renewed without a login in 100 seconds"),
+            (1_800_000_100, Renewal::None, "; another login is required in 100 seconds"),
+            (1_799_999_999, Renewal::Automatic, "; renewed without a login by the next request"),
+            (1_799_999_999, Renewal::None, "; it has expired, and another login is required"),
+        ] {
+            assert_eq!(validity(&stored(end, renewal), now), text);
+        }
+        assert_eq!(validity(&Status::LoggedOut, now), "");
     }
 }

@@ -1,9 +1,11 @@
 //! The authorization of HTTP requests: what adds credentials to a request, and decides whether a refused one is sent again.
 
+use std::net::SocketAddr;
+
 use duplexer_core::dispatch::{BoxFuture, CallClock};
 use duplexer_core::error::BoxError;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
-use reqwest::{Method, StatusCode, Url};
+use reqwest::{Method, Response, StatusCode, Url};
 
 /// Adds credentials to requests, and sees how the server receives them.
 ///
@@ -115,7 +117,7 @@ impl std::fmt::Debug for OutgoingRequest {
     }
 }
 
-/// Status and headers of a response.
+/// Status and headers of a response, and who sent it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ResponseHead<'a> {
@@ -123,11 +125,13 @@ pub struct ResponseHead<'a> {
     pub status: StatusCode,
     /// The headers.
     pub headers: &'a HeaderMap,
+    /// The address that the connection leads to, if it is known. It can be that of a proxy.
+    pub peer: Option<SocketAddr>,
 }
 
 impl<'a> ResponseHead<'a> {
-    pub(crate) fn new(status: StatusCode, headers: &'a HeaderMap) -> Self {
-        Self { status, headers }
+    pub(crate) fn of(response: &'a Response) -> Self {
+        Self { status: response.status(), headers: response.headers(), peer: response.remote_addr() }
     }
 
     /// Returns all values of `WWW-Authenticate` that are text.

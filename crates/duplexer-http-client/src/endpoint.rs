@@ -111,7 +111,7 @@ impl Endpoint {
         response: &Response,
     ) -> Result<Verdict, TransportFailure> {
         let Some(authorization) = &self.authorization else { return Ok(Verdict::Accept) };
-        let head = ResponseHead::new(response.status(), response.headers());
+        let head = ResponseHead::of(response);
         let verdict = authorization.on_response(outgoing, head).await;
         verdict.map_err(|error| TransportFailure::Authorization(error.into()))
     }

@@ -142,16 +142,28 @@ fn literal(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Returns whether the host of a URL is on the public network only. A name that cannot be resolved counts as public.
+/// Returns whether the host of a URL is on the public network. A name counts as public if one of its addresses is, or if it
+/// cannot be resolved: who owns a public name can add a private address to it.
 pub async fn is_public_host(url: &Url) -> bool {
     if let Some(address) = literal(url) {
         return is_public(address);
     }
     let Some(name) = url.host_str() else { return true };
     match tokio::net::lookup_host((name, 0)).await {
-        Ok(mut found) => found.all(|address| is_public(address.ip())),
+        Ok(found) => is_public_name(found.map(|address| address.ip())),
         Err(_) => true,
     }
+}
+
+fn is_public_name(addresses: impl IntoIterator<Item = IpAddr>) -> bool {
+    let mut is_private = false;
+    for address in addresses {
+        if is_public(address) {
+            return true;
+        }
+        is_private = true;
+    }
+    !is_private
 }
 
 /// Returns whether the failure is that a name leads to a network that is not public.
@@ -211,4 +223,18 @@ async fn body(mut response: reqwest::Response, limit: usize) -> Result<Bytes, Fe
         text.extend_from_slice(&piece);
     }
     Ok(text.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OAC-90: a server does not become private, and gets no access to private networks, by an additional address.
+    #[test]
+    fn a_name_with_one_public_address_is_public() {
+        let is_public = |texts: &[&str]| is_public_name(texts.iter().map(|text| text.parse().unwrap()));
+        assert!(is_public(&["1.1.1.1", "10.0.0.1"]) && is_public(&["127.0.0.1", "2606:4700::1111"]));
+        assert!(is_public(&[]) && is_public(&["1.1.1.1"]));
+        assert!(!is_public(&["10.0.0.1", "fd12:3456::1"]) && !is_public(&["127.0.0.1"]));
+    }
 }

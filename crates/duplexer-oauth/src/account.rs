@@ -83,7 +83,8 @@ impl OAuth {
         if self.0.usable(&server).await?.is_some() {
             return Ok(());
         }
-        let refusal = server.web(self.0.settings.network).await?.challenge(&url).await?;
+        let (refusal, peer) = server.web(self.0.settings.network).await?.challenge(&url).await?;
+        server.note_peer(peer);
         let is_refused = refusal.is_some();
         match self.0.acquire(&server, refusal.unwrap_or_default(), Purpose::Access).await {
             // Some servers require a token for some requests only. One that is not an authorization server needs none.
@@ -120,6 +121,8 @@ impl OAuth {
     /// Fails if `server` is not a URL, or if the store fails.
     pub async fn logout(&self, server: &str) -> Result<(), OAuthError> {
         let server = self.0.server(&parse(server)?);
+        // A renewal that runs ends first: it would store new tokens after the old ones are removed.
+        let _lock = self.0.parts.store.lock(&server.key).await?;
         let mut removed = Vec::new();
         self.0
             .update(&server, |credentials| {

@@ -84,6 +84,9 @@ impl Inner {
         }
         let web = server.web(self.settings.network).await?;
         let (_, stored) = self.load(server).await?;
+        if purpose == Purpose::Access && self.take_over_newer(server, &stored)? {
+            return Ok(());
+        }
         let rules = &self.settings.issuers;
         let discovered = discover(web, &server.url, &challenge, rules, &stored.issuers()).await?;
         let issuer = discovered.authority.issuer.clone();

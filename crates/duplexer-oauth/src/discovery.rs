@@ -58,7 +58,6 @@ async fn choose(
     known: &[String],
 ) -> Result<Authority, OAuthError> {
     let mut listed = resource.authorization_servers.clone();
-    listed.truncate(MAX_AUTHORITIES);
     if let Some(pinned) = &rules.pinned {
         listed.retain(|issuer| rules.is_same(pinned, issuer));
         if listed.is_empty() {
@@ -67,6 +66,7 @@ async fn choose(
     }
     // The sort is stable: other issuers keep the order of the server.
     listed.sort_by_key(|issuer| !known.iter().any(|known| rules.is_same(known, issuer)));
+    listed.truncate(MAX_AUTHORITIES);
     let mut first = None;
     for issuer in &listed {
         let failure = match authority::fetch(web, issuer, rules).await {

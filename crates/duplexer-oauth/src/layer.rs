@@ -125,6 +125,7 @@ impl Inner {
     ) -> Result<Verdict, OAuthError> {
         self.server_nonces.learn(request.url(), response.headers);
         let server = self.server(request.url());
+        server.note_peer(response.peer);
         let active = server.state().active.clone();
         let sent = sent_token(request);
         let is_current =
@@ -142,7 +143,7 @@ impl Inner {
             return Ok(Verdict::Accept);
         }
         if challenge.error() == Some("use_dpop_nonce") {
-            return nonce_verdict(request);
+            return nonce_verdict(request, self.server_nonces.of(request.url()).as_deref());
         }
         if status == StatusCode::FORBIDDEN {
             return match (challenge.error(), active) {
@@ -199,12 +200,14 @@ fn sent_token(request: &OutgoingRequest) -> Option<Secret> {
 }
 
 /// Sends a request again with the nonce that the server demands, once (OAC-74).
-fn nonce_verdict(request: &OutgoingRequest) -> Result<Verdict, OAuthError> {
+fn nonce_verdict(request: &OutgoingRequest, nonce: Option<&str>) -> Result<Verdict, OAuthError> {
     let proof = request.headers().get(DPOP).and_then(|proof| proof.to_str().ok());
-    match proof {
-        None => Ok(Verdict::Accept),
+    let wrong = |reason: &str| Err(OAuthError::answer(request.url().as_str(), reason));
+    match (proof, nonce) {
+        (None, _) => Ok(Verdict::Accept),
+        (Some(_), None) => wrong("it demands a nonce, and gives none"),
         // The nonce of an earlier answer can be outdated.
-        Some(proof) if !has_nonce(proof) || request.attempt() == 1 => Ok(Verdict::SendAgain),
-        Some(_) => Err(OAuthError::answer(request.url().as_str(), "it does not accept its own nonce")),
+        (Some(proof), Some(_)) if !has_nonce(proof) || request.attempt() == 1 => Ok(Verdict::SendAgain),
+        (Some(_), Some(_)) => wrong("it does not accept its own nonce"),
     }
 }

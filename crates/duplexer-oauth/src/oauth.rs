@@ -96,9 +96,11 @@ impl Inner {
 
     pub(crate) fn emit(&self, event: &Event) {
         match event {
-            Event::Failed { error } => tracing::debug!(%error, "no token"),
             // The URL of a login has its state.
-            Event::Waiting { .. } => tracing::debug!("waiting for a login"),
+            Event::Waiting { .. } | Event::Failed { error: OAuthError::LoginRequired { .. } } => {
+                tracing::debug!("waiting for a login");
+            }
+            Event::Failed { error } => tracing::debug!(%error, "no token"),
             other => tracing::debug!(event = ?other, "authorization"),
         }
         if let Some(handler) = &self.parts.on_event {
@@ -142,12 +144,14 @@ impl Inner {
         Ok(state.active.clone())
     }
 
-    /// Returns the stored token, if the configured client is still the one that obtained it.
+    /// Returns the stored token, if the configuration still accepts it: its client, its issuer and its kind.
     pub(crate) fn stored_token(&self, credentials: &Credentials) -> Result<Option<Arc<Active>>, OAuthError> {
         let Some(entry) = credentials.current() else { return Ok(None) };
-        let is_ours = entry.client.resolve(self.settings.grant.identities(), &entry.issuer).is_some();
+        let Settings { grant, issuers, dpop, .. } = &self.settings;
+        let is_ours = entry.client.resolve(grant.identities(), &entry.issuer).is_some()
+            && issuers.pinned.as_ref().is_none_or(|pinned| issuers.is_same(pinned, &entry.issuer));
         match (&entry.tokens, is_ours) {
-            (Some(tokens), true) => {
+            (Some(tokens), true) if tokens.kind == TokenKind::Dpop || !dpop.is_required() => {
                 let dpop = self.dpop_key(entry, tokens)?;
                 if tokens.kind == TokenKind::Dpop && dpop.is_none() {
                     // Without its key, a bound token is of no use.

@@ -92,6 +92,26 @@ impl Inner {
         Ok(tokens)
     }
 
+    /// Uses a token that another process has stored since this one read the store, such as the end of a login that began
+    /// here. Returns whether there is one: then no second login is required.
+    pub(crate) fn take_over_newer(
+        &self,
+        server: &Server,
+        credentials: &Credentials,
+    ) -> Result<bool, OAuthError> {
+        let Some(found) = self.stored_token(credentials)? else { return Ok(false) };
+        let can_be_sent = !found.tokens.is_expired(self.now()) || found.tokens.refresh.is_some();
+        let mut state = server.state();
+        let is_refused = state.active.as_ref().is_some_and(|it| it.tokens.access == found.tokens.access);
+        if !can_be_sent || is_refused {
+            return Ok(false);
+        }
+        state.loaded = true;
+        state.offered = None;
+        state.active = Some(found);
+        Ok(true)
+    }
+
     /// Uses what another process has stored.
     fn take_over(&self, server: &Server, credentials: &Credentials) -> Result<(), OAuthError> {
         let found = self.stored_token(credentials)?;

@@ -1,10 +1,10 @@
 //! State of one server: the token that is sent, and what has been tried.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use duplexer_oauth_base::address::is_public;
 use duplexer_oauth_base::fetch::{Reach, is_public_host};
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use url::Url;
 
@@ -17,7 +17,7 @@ use crate::settings::{Network, Owner};
 use crate::step_up::StepUps;
 use crate::store::Key;
 use crate::token::Tokens;
-use crate::web::Web;
+use crate::web::{Peer, Web};
 
 /// One server that requests are sent to.
 pub(crate) struct Server {
@@ -26,7 +26,10 @@ pub(crate) struct Server {
     pub(crate) key: Key,
     /// The one login or refresh that runs.
     pub(crate) flight: SingleFlight,
-    web: OnceCell<Web>,
+    public_web: OnceLock<Web>,
+    any_web: OnceLock<Web>,
+    /// Whether the server is on the public network. It stays there.
+    is_public: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -94,7 +97,15 @@ impl Active {
 impl Server {
     pub(crate) fn new(url: Url, owner: &Owner) -> Self {
         let key = Key::new(&["credentials", &owner.application, &owner.account, url.as_str()]);
-        Self { url, key, flight: SingleFlight::default(), web: OnceCell::new(), state: Mutex::default() }
+        Self {
+            url,
+            key,
+            flight: SingleFlight::default(),
+            public_web: OnceLock::new(),
+            any_web: OnceLock::new(),
+            is_public: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
     }
 
     /// Returns the URL by which servers are distinguished: without query, fragment and last slash.
@@ -111,12 +122,46 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes where a response came from. A name that leads to a private address later, when discovery resolves it, does not
+    /// make the server private.
+    pub(crate) fn note_peer(&self, peer: Peer) {
+        if peer.is_some_and(|peer| is_public(peer.ip())) {
+            self.is_public.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Returns the HTTP client for URLs that this server names (OAC-90).
     pub(crate) async fn web(&self, network: Network) -> Result<&Web, OAuthError> {
-        let make = || async {
-            let is_public = network == Network::LikeServer && is_public_host(&self.url).await;
-            Web::new(if is_public { Reach::Public } else { Reach::Any })
-        };
-        self.web.get_or_try_init(make).await
+        let is_public = network == Network::LikeServer
+            && (self.is_public.load(Ordering::Relaxed) || is_public_host(&self.url).await);
+        let (cell, reach) =
+            if is_public { (&self.public_web, Reach::Public) } else { (&self.any_web, Reach::Any) };
+        if is_public {
+            self.is_public.store(true, Ordering::Relaxed);
+        }
+        if let Some(web) = cell.get() {
+            return Ok(web);
+        }
+        let web = Web::new(reach)?;
+        Ok(cell.get_or_init(|| web))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OAC-90: the owner of a public name cannot change what it resolves to, and so make this machine reachable.
+    #[tokio::test]
+    async fn a_server_that_answered_from_the_public_network_stays_public() {
+        let owner = Owner { application: "test".to_owned(), account: String::new() };
+        let private = Url::parse("http://127.0.0.1:1/metadata").unwrap();
+        for (peer, is_refused) in [("1.1.1.1:443", true), ("127.0.0.1:443", false)] {
+            let server = Server::new(Url::parse("https://localhost/mcp").unwrap(), &owner);
+            server.note_peer(Some(peer.parse().unwrap()));
+            let web = server.web(Network::LikeServer).await.unwrap();
+            let failed = web.document(&private, 1024).await.err().unwrap();
+            assert_eq!(matches!(failed, OAuthError::PrivateAddress { .. }), is_refused, "{peer}: {failed:?}");
+        }
     }
 }

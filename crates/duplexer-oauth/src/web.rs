@@ -1,5 +1,6 @@
 //! HTTP requests of discovery, registration and token endpoints, within their limits (OAC-90, OAC-91).
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +23,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 3;
 /// Maximum size of an answer to a POST.
 pub(crate) const MAX_ANSWER: usize = 1024 * 1024;
+
+/// Address of the other end of a connection, if it is known.
+pub(crate) type Peer = Option<SocketAddr>;
 
 /// HTTP client for URLs that a server names: no more private than the server itself.
 #[derive(Clone, Debug)]
@@ -70,8 +74,9 @@ impl Web {
         Err(OAuthError::answer(url.as_str(), "it redirects too often"))
     }
 
-    /// Sends a `ping` without a token to a server, and returns the challenge of its refusal, or `None` without a refusal.
-    pub(crate) async fn challenge(&self, server: &Url) -> Result<Option<Challenge>, OAuthError> {
+    /// Sends a `ping` without a token to a server. Returns the challenge of its refusal, or `None` without a refusal, and the
+    /// address that it came from.
+    pub(crate) async fn challenge(&self, server: &Url) -> Result<(Option<Challenge>, Peer), OAuthError> {
         check_protected(server)?;
         let failed = |error| OAuthError::of_fetch(server.as_str(), &error);
         let ping = json!({"jsonrpc": "2.0", "id": 1, "method": Ping::METHOD.name()});
@@ -82,11 +87,12 @@ impl Web {
             .body(ping.to_string());
         // The body, which may be a stream without an end, is not read.
         let response = request.send().await.map_err(|error| failed(FetchError::Unreachable(error)))?;
+        let peer = response.remote_addr();
         if response.status() != StatusCode::UNAUTHORIZED {
-            return Ok(None);
+            return Ok((None, peer));
         }
         let values = response.headers().get_all(WWW_AUTHENTICATE).into_iter();
-        Ok(Some(Challenge::select(values.filter_map(|value| value.to_str().ok()))))
+        Ok((Some(Challenge::select(values.filter_map(|value| value.to_str().ok()))), peer))
     }
 
     /// Sends a body. Redirects are not followed.

@@ -80,13 +80,18 @@ fn a_login_is_used_until_the_logout() {
     assert_eq!(run(&["status", &demo.url]).ok(), "not logged in\n");
     run(&["ping", &demo.url]).failed(4, "`duplexer login URL` stores a token");
     finish(spawn(&["login", &demo.url, "--no-browser"], Stdio::null()));
-    assert!(run(&["status", &demo.url]).ok().starts_with("logged in at http://127.0.0.1:"));
+    let status = run(&["status", &demo.url]).ok();
+    assert!(status.starts_with("logged in at http://127.0.0.1:"), "{status}");
+    assert!(status.contains("; renewed without a login in 59 minutes"), "{status}");
     assert_eq!(run(&["call", &demo.url, "add", "a:=2", "b:=3"]).code, Some(0));
     let folder = data_folder().join("duplexer/oauth");
     assert!(std::fs::read_dir(folder).unwrap().count() > 0);
     assert_eq!(run(&["logout", &demo.url]).ok(), "not logged in\n");
     assert_eq!(run(&["ping", &demo.url]).code, Some(4));
     assert_eq!(run(&["ping", &demo.url, "--token", "wrong"]).code, Some(4));
+    for verb in ["login", "logout", "status"] {
+        run(&[verb, &demo.url, "--token", "secret"]).failed(2, "--token is for requests");
+    }
 }
 
 /// Reads standard error until a login prints its page, and logs in there.

@@ -39,6 +39,7 @@ impl Authorization for Tokens {
     ) -> BoxFuture<'a, Result<Verdict, BoxError>> {
         Box::pin(async move {
             assert!(request.headers().contains_key(AUTHORIZATION));
+            assert!(response.peer.is_some_and(|peer| peer.ip().is_loopback()));
             match response.status.as_u16() {
                 401 => {
                     assert_eq!(response.challenges().collect::<Vec<_>>(), ["Basic", "Bearer"]);

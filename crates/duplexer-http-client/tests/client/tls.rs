@@ -73,13 +73,23 @@ async fn https_works_with_the_roots_of_the_platform() {
 /// packages would switch it on for everybody, so that the features are resolved for that one package.
 #[test]
 fn tls_needs_no_other_feature() {
+    let shown = users_of_rustls(&["duplexer", "--features", "http-client"]);
+    assert!(shown.contains("reqwest"), "{shown}");
+    // What others switch on is not seen.
+    let without = users_of_rustls(&["duplexer-http-client"]);
+    assert!(!without.contains("reqwest"), "{without}");
+}
+
+/// Returns which packages use TLS if only these packages and features are built.
+fn users_of_rustls(selected: &[&str]) -> String {
     let mut tree = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     tree.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    tree.args(["tree", "--package", "duplexer", "--no-default-features", "--features", "http-client"]);
+    // The features of the whole workspace, if the build that runs this test has asked for them.
+    tree.env_remove("CARGO_RESOLVER_FEATURE_UNIFICATION").env_remove("CARGO_UNSTABLE_FEATURE_UNIFICATION");
+    tree.args(["tree", "--no-default-features", "--package"]).args(selected);
     tree.args(["--edges", "normal", "--invert", "rustls", "--depth", "1", "--locked"]);
     let output = tree.output().unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains("reqwest"), "{shown}{}", String::from_utf8_lossy(&output.stderr));
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 #[tokio::test]

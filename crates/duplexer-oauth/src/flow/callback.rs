@@ -26,7 +26,11 @@ impl Callback {
         let text = text.trim();
         let query = match Url::parse(text) {
             Ok(url) => url.query().unwrap_or_default().to_owned(),
-            Err(_) => text.strip_prefix('?').unwrap_or(text).to_owned(),
+            // A browser may show the URL without its scheme.
+            Err(_) => match text.split_once('?') {
+                Some((before, query)) if !before.contains(['=', '&']) => query.to_owned(),
+                _ => text.to_owned(),
+            },
         };
         if query.len() > MAX_QUERY {
             return Err(OAuthError::Callback("it is too long".into()));
@@ -160,7 +164,15 @@ mod tests {
             "{failed:?}"
         );
         assert!(matches!(fails(&format!("state={}", "x".repeat(MAX_QUERY))), OAuthError::Callback(_)));
-        let whole = " http://127.0.0.1/callback?code=c%2F1&state=s\n";
-        assert_eq!(code(whole, IssRule::Optional).unwrap().reveal(), "c/1");
+        for pasted in [
+            " http://127.0.0.1/callback?code=c%2F1&state=s\n",
+            "127.0.0.1:3118/callback?code=c%2F1&state=s",
+            "localhost:3118/callback?code=c%2F1&state=s",
+            "?code=c%2F1&state=s",
+            "code=c%2F1&state=s",
+        ] {
+            assert_eq!(code(pasted, IssRule::Optional).unwrap().reveal(), "c/1", "{pasted}");
+        }
+        assert_eq!(code("code=a?b&state=s", IssRule::Optional).unwrap().reveal(), "a?b");
     }
 }

@@ -91,7 +91,9 @@ impl TokenEndpoint<'_> {
 
     fn read(&self, form: &Form, answer: &Answer) -> Result<TokenAnswer, OAuthError> {
         let secrets: Vec<_> = form.secrets().chain(self.client.secret.as_ref().map(Secret::reveal)).collect();
-        if let Some(error) = read_error(&answer.body, &secrets).filter(|_| answer.status >= 400) {
+        // Some servers send an error with status 200 (OAC-43). It has no token.
+        let is_error = || answer.status >= 400 || !has_token(&answer.body);
+        if let Some(error) = read_error(&answer.body, &secrets).filter(|_| is_error()) {
             // The same request can succeed later.
             let is_temporary = matches!(error.code(), Some("temporarily_unavailable" | "server_error"));
             let text = error.to_string();
@@ -147,6 +149,10 @@ pub(crate) fn read_error(body: &[u8], secrets: &[&str]) -> Option<OAuthError> {
     };
     let description = read.error_description.map(without_secrets);
     Some(OAuthError::Authority { error: without_secrets(read.error), description })
+}
+
+fn has_token(body: &[u8]) -> bool {
+    serde_json::from_slice::<TokenAnswer>(body).is_ok()
 }
 
 /// Reads a number of seconds, which some servers write as text.

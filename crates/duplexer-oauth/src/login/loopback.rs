@@ -1,5 +1,6 @@
 //! The listener on this machine to which the browser is redirected (RFC 8252, section 7.3).
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::error::OAuthError;
@@ -23,7 +24,8 @@ use crate::flow::pending::Pending;
 
 /// Maximum size of a request.
 const MAX_REQUEST: usize = 16 * 1024;
-/// Maximum connections at a time. Further ones wait.
+/// Maximum connections at a time. A further one replaces the oldest: programs that connect and say nothing must not keep the
+/// browser out.
 const MAX_CONNECTIONS: usize = 16;
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Delay after a failed connection, which can be for want of file descriptors.
@@ -144,14 +146,17 @@ impl Listener {
             pending: pending.clone(),
             send,
         });
-        let mut connections = JoinSet::new();
+        let (mut connections, mut by_age) = (JoinSet::new(), VecDeque::new());
         let callback = loop {
-            let has_capacity = connections.len() < MAX_CONNECTIONS;
             tokio::select! {
                 Some(callback) = callbacks.recv() => break callback,
                 Some(_) = connections.join_next() => {}
-                stream = self.accept(), if has_capacity => {
-                    connections.spawn(serve(stream, Arc::clone(&page)));
+                stream = self.accept() => {
+                    by_age.retain(|connection: &AbortHandle| !connection.is_finished());
+                    if by_age.len() >= MAX_CONNECTIONS && let Some(oldest) = by_age.pop_front() {
+                        oldest.abort();
+                    }
+                    by_age.push_back(connections.spawn(serve(stream, Arc::clone(&page))));
                 }
             }
         };

@@ -136,7 +136,22 @@ async fn the_words_of_a_peer_are_bounded() {
         seen.is("POST", "/token").then(|| answer(400, &error))
     })
     .await;
+    let text = error.to_string();
     assert!(matches!(error, OAuthError::Authority { .. }));
+    assert!(text.len() < 2000 && !text.contains('\u{1b}'), "{text}");
+}
+
+/// OAC-43: an error is one whatever its status.
+#[tokio::test]
+async fn an_error_with_the_status_of_a_success_is_an_error() {
+    let (error, _) = refused(|_, seen| {
+        let error = json!({"error": "bad_verification_code", "error_description": "the code is incorrect"});
+        seen.is("POST", "/token").then(|| answer(200, &error))
+    })
+    .await;
+    let is_refusal =
+        matches!(&error, OAuthError::Authority { error, .. } if error == "bad_verification_code");
+    assert!(is_refusal, "{error:?}");
 }
 
 /// OAC-26: an unusable registration is found before a browser opens.

@@ -57,6 +57,33 @@ async fn a_login_survives_requests_that_are_not_its_own() {
     }
 }
 
+/// OAC-38: programs that connect and send nothing, or only a part of a request, do not keep the browser out.
+#[tokio::test]
+async fn silent_connections_do_not_delay_a_login() {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpStream;
+
+    let mock = Mock::new(|_, _| None).await;
+    let present = |url: String| async move {
+        let asked = http().get(&url).send().await?;
+        let target = asked.headers()["location"].to_str()?.to_owned();
+        let address = target.split('/').nth(2).unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..40 {
+            let mut stream = TcpStream::connect(address).await?;
+            stream.write_all(b"GET /callback").await?;
+            silent.push(stream);
+        }
+        // The connections of the others would end after ten seconds.
+        let browser = tokio::time::timeout(std::time::Duration::from_secs(8), http().get(&target).send());
+        assert_eq!(browser.await??.status(), 200);
+        drop(silent);
+        Ok(None)
+    };
+    let oauth = OAuth::login_with_browser("test").present(present).build().unwrap();
+    assert!(connect(&mock.url(), &oauth).await.is_ok());
+}
+
 /// OAC-38
 #[tokio::test(start_paused = true)]
 async fn a_login_that_is_not_finished_ends_after_five_minutes() {

@@ -228,6 +228,22 @@ async fn endless_nonces_are_given_up() {
     assert_eq!((person.times(), mock.seen("/mcp").len()), (1, 3));
 }
 
+/// OAC-74: a server that demands a nonce, and gives none, is asked once with its token.
+#[tokio::test]
+async fn a_demanded_nonce_must_be_given() {
+    let mock = Mock::new(|mock, seen| {
+        if seen.is("POST", "/mcp") && !seen.header("authorization").is_empty() {
+            return Some(challenge(401, "DPoP error=\"use_dpop_nonce\""));
+        }
+        demanding(mock, seen)
+    })
+    .await;
+    let person = Person::default();
+    let oauth = login(&person).dpop(Dpop::require()).build().unwrap();
+    assert!(matches!(connect(&mock.url(), &oauth).await, Err(OAuthError::Answer { .. })));
+    assert_eq!((person.times(), mock.seen("/mcp").len()), (1, 2));
+}
+
 /// Returns token and proof of a request that a server has accepted.
 pub(crate) async fn captured(url: &str, oauth: &OAuth) -> (String, String) {
     use duplexer_core::dispatch::{BoxFuture, CallClock};

@@ -3,7 +3,11 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use duplexer_oauth::{CredentialStore, MemoryCredentials, OAuth, OAuthError};
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_oauth::{
+    CredentialStore, Generation, Key, MemoryCredentials, OAuth, OAuthError, Record, Status, StoreError,
+    StoreLock, Swapped,
+};
 use serde_json::json;
 
 use crate::mock::{Mock, Seen, answer, challenge};
@@ -251,4 +255,90 @@ async fn credentials_of_one_issuer_are_not_shown_to_another() {
         let text = format!("{:?} {:?} {:?}", seen.query, seen.body, seen.headers);
         assert!(!text.contains("of-first") && !text.contains("registered"), "{text}");
     }
+}
+
+/// OAC-47, OAC-95: the login of another process is enough, also for one that has read the store before it.
+#[tokio::test]
+async fn a_login_of_another_process_is_taken_over() {
+    let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
+    let mock = Mock::new(|mock, seen| {
+        let mut token = mock.token();
+        token.as_object_mut().unwrap().remove("refresh_token");
+        seen.is("POST", "/token").then(|| answer(200, &token))
+    })
+    .await;
+    let first = connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
+    let second = connect(&mock.url(), &login(&time, &person, store)).await.unwrap();
+    assert_eq!(person.times(), 1);
+    // Without a refresh token, one of them logs in again.
+    time.pass(3601);
+    assert!(tool(&first, "x").await.is_ok() && tool(&second, "x").await.is_ok());
+    assert_eq!(person.times(), 2);
+}
+
+/// A token that the configuration no longer accepts is not sent: of another issuer, or not bound to a key.
+#[tokio::test]
+async fn a_stored_token_is_used_only_if_the_configuration_accepts_it() {
+    let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
+    let mock = Mock::new(|_, _| None).await;
+    connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
+    let stored = || {
+        let absent = |_: String| std::future::ready(Err("there is no browser".into()));
+        OAuth::login_with_browser("test").present(absent).clock(time.clock()).store(store.clone())
+    };
+    let calls = mock.seen("/mcp").len();
+    let pinned = stored().issuer("https://login.example.com").build().unwrap();
+    let refused = connect(&mock.url(), &pinned).await;
+    assert!(matches!(refused, Err(OAuthError::NoAuthority { .. })), "{:?}", refused.err());
+    let bound = stored().dpop(duplexer_oauth::Dpop::require()).build().unwrap();
+    let refused = connect(&mock.url(), &bound).await;
+    assert!(matches!(refused, Err(OAuthError::Present { .. })), "{:?}", refused.err());
+    let calls = mock.seen("/mcp").split_off(calls);
+    assert!(!calls.is_empty() && calls.iter().all(|seen| seen.header("authorization").is_empty()));
+    let same = stored().issuer(mock.base()).build().unwrap();
+    assert!(connect(&mock.url(), &same).await.is_ok());
+    assert_eq!(person.times(), 1);
+}
+
+/// A store with one lock, which a test can hold like a process that renews a token.
+#[derive(Clone, Default)]
+struct Lockable(MemoryCredentials, Arc<tokio::sync::Mutex<()>>);
+
+impl CredentialStore for Lockable {
+    fn load<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
+        self.0.load(key)
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a Key,
+        expected: Option<Generation>,
+        new: Option<Record>,
+    ) -> BoxFuture<'a, Result<Swapped, StoreError>> {
+        self.0.swap(key, expected, new)
+    }
+
+    fn lock<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<StoreLock, StoreError>> {
+        Box::pin(async { Ok(StoreLock::new(Arc::clone(&self.1).lock_owned().await)) })
+    }
+}
+
+/// OAC-97: a logout waits for the renewal of another process, which would store its token after the removal.
+#[tokio::test]
+async fn a_logout_waits_for_a_renewal_that_runs() {
+    let (time, person, store) = (Time::new(), Person::default(), Lockable::default());
+    let mock = Mock::new(|_, _| None).await;
+    let oauth = login(&time, &person, store.clone());
+    connect(&mock.url(), &oauth).await.unwrap();
+    let (renewal, url) = (store.1.lock().await, mock.url());
+    let mut logout = Box::pin(oauth.logout(&url));
+    let status = tokio::select! {
+        biased;
+        _ = &mut logout => panic!("the logout does not wait"),
+        status = oauth.status(&url) => status.unwrap(),
+    };
+    assert!(matches!(status, Status::LoggedIn { .. }));
+    drop(renewal);
+    logout.await.unwrap();
+    assert_eq!(oauth.status(&url).await.unwrap(), Status::LoggedOut);
 }

@@ -120,6 +120,28 @@ async fn secrets_are_not_logged() {
     }
 }
 
+/// OAC-92, OAC-98: the page of a login on the web has its state, which is not logged.
+#[tokio::test]
+async fn the_page_of_a_login_is_not_logged() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    // As above.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+    let _logged = tracing::subscriber::set_default(subscriber);
+    let mock = Mock::new(|_, _| None).await;
+    let oauth = OAuth::login_on_web("shop", "https://shop.example/callback").build().unwrap();
+    let error = oauth.login(&mock.url()).await.unwrap_err();
+    let url = url::Url::parse(error.login_url().unwrap()).unwrap();
+    let (_, state) = url.query_pairs().find(|(name, _)| name == "state").unwrap();
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("waiting for a login"), "{log}");
+    assert!(!log.contains(&*state), "{log}");
+}
+
 /// An error whose description has everything that the request had.
 fn repeated(seen: &Seen, error: &str) -> serde_json::Value {
     json!({"error": error, "error_description": format!("{:?}", seen.form())})

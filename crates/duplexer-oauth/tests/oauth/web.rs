@@ -41,6 +41,9 @@ async fn another_replica_finishes_a_login() {
     assert!(matches!(second.finish(query).await, Err(OAuthError::Callback(_))));
     let client = connect(&site.url(), &second).await.unwrap();
     assert_eq!(tool(&client, "x").await.unwrap(), "x read");
+    // The replica on which the login began has read the store before. It asks for no second login.
+    let client = connect(&site.url(), &first).await.unwrap();
+    assert_eq!(tool(&client, "x").await.unwrap(), "x read");
     // The credentials belong to one user.
     assert!(connect(&site.url(), &replica(&time, &store, "ada")).await.is_ok());
     login_url(&site, &replica(&time, &store, "eve")).await;

@@ -3,7 +3,7 @@
 #[cfg(feature = "http-client")]
 mod http;
 
-use super::{Client, ClientBuilder, ConfigError, ConnectError, ServerEntry};
+use super::{Client, ClientBuilder, ConfigError, ConnectError, ErrorKind, HttpRefusal, ServerEntry};
 use crate::server::StartError;
 use crate::transport::TransportError;
 use {
@@ -39,6 +39,12 @@ pub(super) enum Location {
 impl From<&str> for Target {
     fn from(url: &str) -> Self {
         url.to_owned().into()
+    }
+}
+
+impl From<&String> for Target {
+    fn from(url: &String) -> Self {
+        url.as_str().into()
     }
 }
 
@@ -121,6 +127,31 @@ pub enum OpenError {
     /// The server was reached, and the session could not be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+}
+
+impl OpenError {
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Connect(error) => error.kind(),
+            Self::Start(_) => ErrorKind::Unreachable,
+            Self::Exited(_) => ErrorKind::Closed,
+            _ => ErrorKind::Local,
+        }
+    }
+
+    /// Returns whether the target can be opened later, without a change on either side.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.is_retryable())
+    }
+
+    /// Returns the HTTP response that refused the session, if there was one.
+    pub fn refusal(&self) -> Option<&HttpRefusal> {
+        match self {
+            Self::Connect(error) => error.refusal(),
+            _ => None,
+        }
+    }
 }
 
 impl From<StartProcessError> for OpenError {
@@ -236,7 +267,7 @@ async fn open_command(builder: ClientBuilder, command: ChildCommand) -> Result<C
             Ok(client)
         }
         // A program that ends at once says why by its exit status.
-        Err(error) if error.kind() == super::ErrorKind::Closed => match child.shutdown().await {
+        Err(error) if error.kind() == ErrorKind::Closed => match child.shutdown().await {
             Ok(status) if !status.success() => Err(OpenError::Exited(status)),
             _ => Err(error.into()),
         },
@@ -260,6 +291,7 @@ mod tests {
             let error = Client::open(text).await.unwrap_err();
             assert!(matches!(&error, OpenError::NotAUrl(named) if named == text), "{error}");
             assert!(error.to_string().contains("open a `ChildCommand`"));
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Local, false));
         }
     }
 
@@ -267,9 +299,23 @@ mod tests {
     async fn a_program_that_cannot_run_differs_from_one_that_ends() {
         let missing = Client::open(ChildCommand::new("/no/such/program")).await.unwrap_err();
         assert!(missing.to_string().starts_with("`/no/such/program` cannot be started"), "{missing}");
+        assert_eq!(missing.kind(), ErrorKind::Unreachable);
         let ended = Client::open(ChildCommand::new("sh").args(["-c", "exit 3"])).await.unwrap_err();
         let OpenError::Exited(status) = &ended else { panic!("{ended}") };
-        assert_eq!(status.code(), Some(3));
+        assert_eq!((status.code(), ended.kind()), (Some(3), ErrorKind::Closed));
+    }
+
+    /// The kind of a failed session is that of its cause, without a match on the variants.
+    #[cfg(feature = "http-client")]
+    #[tokio::test]
+    async fn a_target_that_is_not_reached_is_worth_another_attempt() {
+        // A connection to the port of a closed listener is refused.
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        drop(listener);
+        let error = Client::open(&url).await.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unreachable, true), "{error}");
+        assert!(error.refusal().is_none());
     }
 
     /// CLT-13: an in-process client starts the lifespans of its server, and ends them with the session.
