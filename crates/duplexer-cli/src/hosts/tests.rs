@@ -212,7 +212,7 @@ fn an_entry_says_where_its_server_is() {
         match host {
             // It starts programs only.
             Host::ClaudeDesktop => {
-                assert_eq!(shown, "/opt/duplexer proxy https://mcp.example.com/mcp?… --header …")
+                assert_eq!(shown, "/opt/duplexer proxy https://mcp.example.com/mcp?… --header …");
             }
             _ => assert_eq!(shown, "https://mcp.example.com/mcp?…"),
         }

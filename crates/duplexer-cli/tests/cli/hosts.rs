@@ -300,7 +300,7 @@ fn a_project_has_its_own_files() {
     home.write(".cursor/mcp.json", "{}");
     let output = home.command(&["servers", "--host", "cursor"]).current_dir(&home.0).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().matches("Cursor").count(), 1);
-    std::fs::remove_file(home.0.join(".cursor/mcp.json")).unwrap();
+    fs::remove_file(home.0.join(".cursor/mcp.json")).unwrap();
     home.run(&["uninstall", "a", "--project", "--host", "claude-code", "--host", "vscode"]).ok();
     assert!(!home.0.join("project/.mcp.json").exists());
     let none = home.run(&["servers"]);
