@@ -67,6 +67,8 @@ pub(crate) async fn complete(arguments: &LineArguments) -> Result<(), Failure> {
     let shown: Vec<String> = found
         .iter()
         .filter(|candidate| candidate.word.starts_with(part) && candidate.is_safe())
+        // A shell ends a word that is complete with a space, but the value follows directly behind this sign.
+        .filter(|candidate| candidate.word != part || !part.ends_with('='))
         .take(MAX_WORDS)
         .map(|candidate| shown(arguments.shell, candidate, part))
         .collect();

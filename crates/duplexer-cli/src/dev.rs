@@ -42,7 +42,9 @@ const NEVER_BUILT: &str = "it has not been built yet: the output of the build is
 /// Serves until the client leaves, or a shutdown signal.
 pub(crate) fn serve(arguments: &DevArguments) -> Result<(), Failure> {
     let terminal = Arc::new(Terminal::new());
-    let watch = Watch::of(&arguments.watched)?;
+    // Hosts start it in another directory than that of the project.
+    let project = build::project_of(&arguments.command).filter(|_| arguments.watched.is_empty());
+    let watch = Watch::of(project.as_ref().map_or(&arguments.watched[..], std::slice::from_ref))?;
     let build = Build::of(arguments)?;
     let seen = watch.snapshot()?;
     let program = Arc::new(Program {

@@ -118,6 +118,15 @@ pub(crate) fn servers(arguments: &ServersArguments) -> Result<(), Failure> {
             // The project's file of this command is the one of Claude Code.
             let is_twice = host == Host::Duplexer && scope == Scope::Project && arguments.hosts.is_empty();
             let Some(path) = environment.file(host, scope).filter(|_| !is_twice) else { continue };
+            // In the home directory, the file of a project can be that of the user.
+            let is_listed = |real: &PathBuf| {
+                listed
+                    .keys()
+                    .any(|(other, path)| *other == host && path.canonicalize().ok().as_ref() == Some(real))
+            };
+            if path.canonicalize().is_ok_and(|real| is_listed(&real)) {
+                continue;
+            }
             match ConfigurationFile::read(host, &path).and_then(|file| Ok((file.entries()?, file.exists()))) {
                 Ok((entries, true)) => drop(listed.insert((host, path), entries)),
                 Ok((_, false)) => {}
@@ -258,15 +267,24 @@ fn server(arguments: &InstallArguments) -> Result<ConfiguredServer, Failure> {
     let (program, rest) =
         arguments.command.split_first().ok_or_else(|| Failure::usage("no program was given"))?;
     let command = text(absolute_program(program)?.as_os_str())?;
-    let args = rest.iter().map(|word| absolute_argument(word)).collect::<Result<Vec<_>, _>>()?;
-    if Path::new(program).file_stem() == Some(OsStr::new("cargo"))
-        && !args.iter().any(|arg| arg == "--manifest-path")
-    {
+    let mut args = rest.iter().map(|word| absolute_argument(word)).collect::<Result<Vec<_>, _>>()?;
+    // `duplexer dev -- COMMAND` and its like start a program themselves.
+    let inner = rest.iter().position(|word| word == "--").map(|at| at + 1);
+    let inner = inner.filter(|at| is_called(program, "duplexer") && *at < rest.len());
+    if let Some((given, written)) = inner.and_then(|at| Some((rest.get(at)?, args.get_mut(at)?))) {
+        *written = text(absolute_program(given)?.as_os_str())?;
+    }
+    let started = inner.and_then(|at| rest.get(at)).unwrap_or(program);
+    if is_called(started, "cargo") && !args.iter().any(|arg| arg.starts_with("--manifest-path")) {
         Terminal::new().note(
             "Hosts do not start it in the folder of the project: add --manifest-path, or install the built program.",
         );
     }
     Ok(ConfiguredServer::Program { command, args, env: arguments.env.clone() })
+}
+
+fn is_called(program: &OsStr, name: &str) -> bool {
+    Path::new(program).file_stem() == Some(OsStr::new(name))
 }
 
 fn text(word: &OsStr) -> Result<String, Failure> {

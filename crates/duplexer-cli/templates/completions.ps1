@@ -3,8 +3,10 @@
 Register-ArgumentCompleter -Native -CommandName duplexer -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
     $line = $commandAst.ToString()
-    if ($line.Length -gt $cursorPosition) { $line = $line.Substring(0, $cursorPosition) }
-    $line = $line.PadRight($cursorPosition)
+    # The position counts from the begin of the input, which can hold other commands before this one.
+    $end = $cursorPosition - $commandAst.Extent.StartOffset
+    if ($line.Length -gt $end) { $line = $line.Substring(0, $end) }
+    $line = $line.PadRight($end)
     duplexer complete-line powershell -- $line 2>$null | ForEach-Object {
         $word, $help = $_ -split "`t", 2
         if (-not $help) { $help = $word }

@@ -13,12 +13,13 @@ _duplexer() {
             ready+=("$word")
             readyHelp+=("$word  $help")
         fi
-    done < <("${words[1]}" complete-line zsh -- "${(@)words[1,CURRENT]}" 2>/dev/null)
+    done < <("${(Q)words[1]}" complete-line zsh -- "${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
     if (( ${#ready} + ${#open} == 0 )); then
         _files
         return
     fi
     (( ${#ready} )) && compadd -l -d readyHelp -a ready
     (( ${#open} )) && compadd -l -S '' -d openHelp -a open
+    return 0
 }
 compdef _duplexer duplexer

@@ -18,7 +18,7 @@ pub(crate) struct DevArguments {
     /// Build with this shell command before the program is started again. Default: `cargo build` for `cargo run`
     #[arg(long, value_name = "COMMAND")]
     pub(crate) build: Option<String>,
-    /// Watch this file or directory; can be given several times. Default: the current directory
+    /// Watch this file or directory; can be given several times. Default: the directory of cargo's --manifest-path, or the current one
     #[arg(long = "watch", value_name = "PATH")]
     pub(crate) watched: Vec<PathBuf>,
     /// Serve HTTP on this address, or on this port of this machine, instead of standard input and output

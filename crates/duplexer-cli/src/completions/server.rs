@@ -69,14 +69,14 @@ fn url_of(target: &str, known: &[(String, String)]) -> Option<String> {
 async fn ask(url: &str, verb: &str, rest: &[&str]) -> Option<Vec<Candidate>> {
     let client = Client::builder("duplexer", env!("CARGO_PKG_VERSION")).open(url).await.ok()?;
     match (verb, rest) {
-        ("call" | "list", []) => {
+        ("call" | "list" | "bench", []) => {
             let tools = client.all_tools().await.ok()?;
             let tools = tools
                 .iter()
                 .map(|tool| Candidate::new(&tool.name, tool.description.as_deref().unwrap_or_default()));
             Some(tools.collect())
         }
-        ("call", [name, given @ ..]) => {
+        ("call" | "bench", [name, given @ ..]) => {
             let tools = client.all_tools().await.ok()?;
             let tool = tools.iter().find(|tool| tool.name == *name)?;
             let schema: Value = tool.input_schema.decode().ok()?;

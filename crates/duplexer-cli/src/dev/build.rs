@@ -1,7 +1,7 @@
 //! How the program is built before it is started.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -80,12 +80,29 @@ async fn show(stdout: ChildStdout, terminal: &Terminal) {
     }
 }
 
+/// Returns cargo and its words, if a command begins with it.
+fn cargo(command: &[OsString]) -> Option<(&OsString, &[OsString])> {
+    command
+        .split_first()
+        .filter(|(program, _)| Path::new(program).file_stem().is_some_and(|name| name == "cargo"))
+}
+
+/// Returns the directory of the manifest that a `cargo` command names.
+pub(super) fn project_of(command: &[OsString]) -> Option<PathBuf> {
+    let (_, rest) = cargo(command)?;
+    let mut words = rest.iter().take_while(|word| *word != "--");
+    let manifest = words.find_map(|word| word.to_str()?.strip_prefix("--manifest-path"))?;
+    let manifest = match manifest.strip_prefix('=') {
+        Some(path) => Path::new(path),
+        None => Path::new(words.next()?),
+    };
+    let directory = manifest.parent()?;
+    Some(if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory.to_owned() })
+}
+
 /// Returns the command that builds what `cargo run` starts.
 fn of_cargo(command: &[OsString]) -> Option<Vec<OsString>> {
-    let (program, rest) = command.split_first()?;
-    if Path::new(program).file_stem()? != "cargo" {
-        return None;
-    }
+    let (program, rest) = cargo(command)?;
     let run = rest.iter().position(|word| word == "run" || word == "r")?;
     let options = rest.iter().take_while(|word| *word != "--").enumerate();
     let words = options.map(|(at, word)| if at == run { "build".into() } else { word.clone() });
@@ -95,6 +112,21 @@ fn of_cargo(command: &[OsString]) -> Option<Vec<OsString>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_manifest_names_the_directory_of_its_project() {
+        let check = |line: &str, expected: Option<&str>| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            assert_eq!(project_of(&words).as_deref(), expected.map(Path::new), "{line}");
+        };
+        check("cargo run --manifest-path /a/notes/Cargo.toml", Some("/a/notes"));
+        check("cargo run --manifest-path=notes/Cargo.toml -q", Some("notes"));
+        check("cargo run --manifest-path Cargo.toml", Some("."));
+        check("cargo run --manifest-path", None);
+        check("cargo run", None);
+        check("cargo run -- --manifest-path /a/Cargo.toml", None);
+        check("make run --manifest-path /a/Cargo.toml", None);
+    }
 
     #[test]
     fn what_cargo_runs_is_built_first() {

@@ -14,6 +14,9 @@ use super::rules;
 /// Requests that are measured.
 const REQUESTS: usize = 20;
 
+/// Median time from which the latency is a finding, in milliseconds: less is not noticed, and more has a cause.
+const SLOW: f64 = 25.0;
+
 /// Measures some requests, one after the other.
 pub(super) async fn check(channel: &mut impl Channel, method: Method, report: &mut Report) {
     let mut times: Vec<Duration> = Vec::new();
@@ -28,5 +31,6 @@ pub(super) async fn check(channel: &mut impl Channel, method: Method, report: &m
     let milliseconds = |time: Option<&Duration>| time.copied().unwrap_or_default().as_secs_f64() * 1000.0;
     let (median, longest) = (milliseconds(times.get(REQUESTS / 2)), milliseconds(times.last()));
     let what = format!("{REQUESTS} times {}: median {median:.1} ms, longest {longest:.1} ms", method.name());
-    report.find(rules::LATENCY, what);
+    report.median = Some(median);
+    report.expect(rules::LATENCY, median < SLOW, || what);
 }

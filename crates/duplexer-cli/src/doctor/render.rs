@@ -74,8 +74,10 @@ fn summary(report: &Report) -> String {
         1 => format!("1 {one}"),
         number => format!("{number} {many}"),
     };
+    let median =
+        report.median.map(|median| format!(" with a median latency of {median:.1} ms")).unwrap_or_default();
     format!(
-        "{}, {}, {}; {} rules checked",
+        "{}, {}, {}; {} rules checked{median}",
         counted(Severity::Error, "error", "errors"),
         counted(Severity::Warning, "warning", "warnings"),
         counted(Severity::Info, "note", "notes"),
@@ -107,6 +109,7 @@ pub(super) fn json(report: &Report) -> Value {
         "errors": report.number(Severity::Error),
         "warnings": report.number(Severity::Warning),
         "infos": report.number(Severity::Info),
+        "median_ms": report.median,
         "checked": report.checked().map(|rule| rule.id).collect::<Vec<_>>(),
         "findings": findings,
         "omitted": omitted,
@@ -183,6 +186,7 @@ mod tests {
     fn report() -> Report {
         let mut report = Report::new("http://a/<mcp>?b&\"c\"");
         report.server = Some("s 1".to_owned());
+        report.median = Some(1.25);
         report.pass(rules::PING);
         report.find(rules::TOOL_NAME, "`a<b` & \u{1b}[2J");
         report.find(rules::ENDPOINT, "404");
@@ -199,7 +203,10 @@ mod tests {
             "{shown}"
         );
         assert!(shown.contains("\n  seen    404\n  change  use the path"), "{shown}");
-        assert!(shown.ends_with("1 error, 1 warning, 0 notes; 3 rules checked"), "{shown}");
+        assert!(
+            shown.ends_with("1 error, 1 warning, 0 notes; 3 rules checked with a median latency of 1.2 ms"),
+            "{shown}"
+        );
         assert!(shown.lines().all(|line| line.len() <= 80 || line.contains("https://")), "{shown}");
     }
 
@@ -207,6 +214,7 @@ mod tests {
     fn json_has_every_finding() {
         let json = json(&report());
         assert_eq!((&json["errors"], &json["warnings"], &json["infos"]), (&1.into(), &1.into(), &0.into()));
+        assert_eq!(json["median_ms"], 1.25);
         assert_eq!(json["findings"][0]["rule"], "endpoint");
         assert_eq!(json["findings"][1]["seen"], "`a<b` & \\u{1b}[2J");
         assert_eq!(json["checked"], serde_json::json!(["ping-answer", "tool-name", "endpoint"]));

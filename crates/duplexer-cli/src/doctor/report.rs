@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(crate) target: String,
     /// Name and version of the server, as it says.
     pub(crate) server: Option<String>,
+    /// Median time of a request that needs no work, in milliseconds.
+    pub(crate) median: Option<f64>,
     pub(crate) findings: Vec<Finding>,
     counts: Vec<Count>,
 }

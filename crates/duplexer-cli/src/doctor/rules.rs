@@ -75,8 +75,8 @@ rules! {
         page!(envelope "/basic/versioning"), "upgrade the server's library to one that knows 2026-07-28";
     NOT_CHECKED "not-checked" Info "everything could be checked"
         page!(envelope "/basic/authorization"), "give a token with --token or a header with --header, to check what is behind the login";
-    LATENCY "latency" Info "the server answers quickly"
-        page!(envelope "/basic/transports"), "measure with `duplexer bench` what takes the time";
+    LATENCY "latency" Info "a request that needs no work takes less than 25 ms"
+        page!(envelope "/basic/transports"), "if the server is near: set TCP_NODELAY or send head and body of a response together, and measure with `duplexer bench`";
 
     // Who can reach it: web pages.
     REBINDING "rebinding" Error "a web page cannot reach a server on this machine"
@@ -91,6 +91,8 @@ rules! {
         page!(envelope "/basic/transports/streamable-http"), "answer 415; compare type and subtype without case, and allow parameters";
     MEDIA_TYPE_PARAMETERS "media-type-parameters" Error "application/json with parameters is accepted"
         page!(envelope "/basic/transports/streamable-http"), "parse the media type instead of comparing the whole header: clients send `; charset=utf-8`";
+    MEDIA_TYPE_CASE "media-type-case" Info "the media type is compared without case"
+        "https://www.rfc-editor.org/rfc/rfc9110#section-8.3.1", "accept `Application/JSON` as application/json";
     CORS_CREDENTIALS "cors-credentials" Error "no foreign origin may send credentials"
         page!(handshake "/basic/transports#security-warning"), "do not send Access-Control-Allow-Credentials for origins that are not on a list";
     CORS_EXPOSED "cors-exposed" Warning "pages of allowed origins can read the session id"
@@ -176,7 +178,7 @@ rules! {
     SCHEMA_ITEMS "schema-items" Warning "arrays say what they contain"
         page!(envelope "/server/tools#tool"), "add `items`: several model interfaces refuse arrays without it";
     SCHEMA_FORMAT "schema-format" Warning "formats are those of JSON Schema"
-        "https://json-schema.org/draft/2020-12/json-schema-validation#section-7.3", "leave the format out, or express it by minimum, maximum and pattern";
+        "https://json-schema.org/draft/2020-12/json-schema-validation#section-7.3", "leave the format out, or express it by minimum, maximum and pattern: several model interfaces refuse formats that they do not know";
     SCHEMA_DEPTH "schema-depth" Warning "schemas are not deeply nested"
         page!(handshake "/basic#json-schema-usage"), "flatten the arguments: models fill deep structures badly, and some hosts limit them";
     SCHEMA_RECURSION "schema-recursion" Warning "schemas do not contain themselves"

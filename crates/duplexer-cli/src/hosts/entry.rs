@@ -78,11 +78,15 @@ fn remote(host: Host, name: &str, url: &str, headers: &[(String, String)]) -> Da
     Data::Map(members)
 }
 
-/// Returns where the server of an entry is: a URL, or a command line. Variables are left out: they can be secrets.
+/// What is shown in the place of a secret.
+const HIDDEN: &str = "…";
+
+/// Returns where the server of an entry is: a URL, or a command line. What can be a secret is left out: variables, headers,
+/// values of options that are named after one, and the user and the query of a URL.
 pub(crate) fn described(entry: &Data) -> String {
     let url = entry.member(&["url", "httpUrl", "uri", "serverUrl"]).and_then(Data::as_text);
     if let Some(url) = url {
-        return url.to_owned();
+        return public_url(url);
     }
     let command = entry.member(&["command", "cmd"]);
     // Earlier versions of Zed have an object here.
@@ -94,8 +98,41 @@ pub(crate) fn described(entry: &Data) -> String {
         Some(Data::List(args)) => args.as_slice(),
         _ => &[],
     };
-    let args = args.iter().map(|arg| arg.as_text().map_or_else(|| "?".to_owned(), shell_word));
-    [shell_word(program)].into_iter().chain(args).collect::<Vec<_>>().join(" ")
+    let mut words = vec![shell_word(program)];
+    let mut is_secret = false;
+    for arg in args {
+        let word = arg.as_text().unwrap_or("?");
+        words.push(if std::mem::take(&mut is_secret) { HIDDEN.to_owned() } else { public_word(word) });
+        is_secret = takes_secret(word);
+    }
+    words.join(" ")
+}
+
+/// Returns a URL without its user and its query.
+fn public_url(url: &str) -> String {
+    let (rest, query) = url.split_once('?').map_or((url, ""), |(rest, _)| (rest, "?…"));
+    let Some((scheme, rest)) = rest.split_once("://") else { return format!("{rest}{query}") };
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = host.rsplit_once('@').map_or_else(|| host.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));
+    format!("{scheme}://{host}{path}{query}")
+}
+
+/// Returns a word of a command line as it is shown.
+fn public_word(word: &str) -> String {
+    match word.split_once('=') {
+        Some((option, _)) if takes_secret(option) => format!("{option}={HIDDEN}"),
+        _ if word.starts_with("http://") || word.starts_with("https://") => public_url(word),
+        _ => shell_word(word),
+    }
+}
+
+/// Returns whether a word is an option whose value can be a secret.
+fn takes_secret(word: &str) -> bool {
+    const NAMES: [&str; 8] = ["header", "env", "token", "key", "secret", "password", "auth", "credential"];
+    let name = word.strip_prefix("--").map(str::to_ascii_lowercase);
+    let is_named =
+        name.is_some_and(|name| !name.contains('=') && NAMES.iter().any(|part| name.contains(part)));
+    is_named || matches!(word, "-H" | "-e")
 }
 
 /// Writes a word of a command line, with quotes if it needs them.
@@ -105,4 +142,27 @@ fn shell_word(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_a_secret_is_not_described() {
+        let check = |words: &str, expected: &str| {
+            let args: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let entry = program(Host::Cursor, "a", "/bin/server", &args, &[]);
+            assert_eq!(described(&entry), format!("/bin/server {expected}"));
+        };
+        check("--stdio --port 8000", "--stdio --port 8000");
+        check("proxy https://a/mcp --header X-Key:abc -v", "proxy https://a/mcp --header … -v");
+        check("-H X-Key:abc -e KEY=abc", "-H … -e …");
+        check("--api-key abc --token=abc --level=1", "--api-key … --token=… --level=1");
+        check("https://me:pw@a/mcp?key=abc", "https://…@a/mcp?…");
+        let url = |url: &str| described(&remote(Host::Cursor, "a", url, &[]));
+        assert_eq!(url("https://mcp.example.com/mcp"), "https://mcp.example.com/mcp");
+        assert_eq!(url("https://me:pw@mcp.example.com?key=@a/b"), "https://…@mcp.example.com?…");
+        assert_eq!(url("https://mcp.example.com/a@b"), "https://mcp.example.com/a@b");
+    }
 }

@@ -134,6 +134,18 @@ fn every_planted_fault_of_a_url_is_found_and_nothing_else() {
     assert!(found(&report).contains("survives-garbage"), "{report:#}");
 }
 
+/// A server that accepts parameters of the media type, but no upper case, has no fault that keeps clients out.
+#[test]
+fn upper_case_in_a_media_type_is_a_note_of_its_own() {
+    let (ran, report) = examined(&[&faulty("media-type-case")]);
+    assert_eq!(ran.code, Some(0), "{report:#}");
+    let rules: Vec<_> = report["findings"].as_array().unwrap().iter().map(|one| &one["rule"]).collect();
+    assert!(rules.contains(&&"media-type-case".into()), "{report:#}");
+    assert!(!rules.contains(&&"media-type-parameters".into()), "{report:#}");
+    let (_, report) = examined(&[&faulty("media-type-parameters")]);
+    assert!(!report["findings"].to_string().contains("media-type-case"), "{report:#}");
+}
+
 /// Behind a login everything else is checked with a token, and the chain of the login too.
 #[test]
 fn with_a_token_the_server_behind_a_login_is_checked() {
@@ -214,6 +226,36 @@ fn a_report_can_be_text_or_junit() {
     assert!(xml.code == Some(1) && xml.stdout.contains("<failure type=\"warning\""), "{xml:?}");
     let xml = run(&["doctor", "--junit", &faulty("page")]).stdout;
     assert!(xml.contains("&lt;h1&gt;") && !xml.contains('\u{1b}'), "{xml}");
+}
+
+/// The outputs in the document are what this program prints, apart from the address and the time.
+#[test]
+fn the_document_shows_real_reports() {
+    let document = include_str!("../../../../docs/cli.md");
+    let shown = |command: &str| {
+        let (_, rest) = document.split_once(&format!("```\n$ duplexer doctor {command}\n")).unwrap();
+        timeless(rest.split("```").next().unwrap())
+    };
+    let printed = |ran: &Ran, from: &str, to: &str| timeless(&ran.stdout.replace(from, to));
+    let demo = Demo::start();
+    let ran = run(&["doctor", &demo.url]);
+    let url = "http://127.0.0.1:8000/mcp";
+    assert_eq!(shown(url), printed(&ran, &demo.url, url));
+    let script = "echo Starting; duplexer demo --stdio; exit 3";
+    let real = script.replace("duplexer", PROGRAM);
+    let ran = run(&["doctor", "--", "sh", "-c", &real]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(shown(&format!("-- sh -c '{script}'")), printed(&ran, &real, script));
+}
+
+/// Returns a report without the measured time, which is a note on a busy machine.
+fn timeless(report: &str) -> String {
+    let parts: Vec<&str> = report.trim_end().split("\n\n").collect();
+    let rest: Vec<&str> =
+        parts.iter().copied().filter(|part| !part.starts_with("info      latency")).collect();
+    let text = rest.join("\n\n");
+    let text = text.split(" with a median latency of ").next().unwrap();
+    if rest.len() < parts.len() { text.replace("1 note;", "0 notes;") } else { text.to_owned() }
 }
 
 /// Many equal findings are counted.

@@ -215,7 +215,8 @@ impl Faulty {
         }
         let media_type = asked.header("content-type").to_ascii_lowercase();
         let is_json = match self.fault {
-            "media-type-parameters" => asked.header("content-type") == "application/json",
+            "media-type-parameters" => media_type == "application/json",
+            "media-type-case" => asked.header("content-type").starts_with("application/json"),
             _ => media_type.split(';').next() == Some("application/json"),
         };
         (!is_json).then(|| empty("415 Unsupported Media Type"))

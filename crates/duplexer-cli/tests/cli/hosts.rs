@@ -138,6 +138,11 @@ fn a_url_gets_the_words_of_each_host() {
         goose.contains("uri: \"https://mcp.example.com/mcp\"") && goose.contains("type: streamable_http"),
         "{goose}"
     );
+    // The header is an argument there, and a secret everywhere.
+    for listed in [home.run(&["servers"]).ok(), home.run(&["servers", "--json"]).ok()] {
+        assert!(listed.contains("proxy https://mcp.example.com/mcp --header …"), "{listed}");
+        assert!(!listed.contains("abc"), "{listed}");
+    }
     home.run(&["uninstall", "notes"]).ok();
     for (host, path, _) in FILES {
         assert!(!home.0.join(path).exists(), "{host}: a file that was created is removed again");
@@ -253,6 +258,17 @@ fn paths_become_absolute_and_what_is_wrong_is_refused() {
     assert_eq!(args, [&path("server.py"), &path("run"), "run", "none.py", "--flag"]);
     assert!(!home.0.join(".cursor").exists(), "--print writes nothing");
 
+    // A program that this command starts is found by the host too.
+    let printed =
+        home.run(&["install", "a", "--host", "cursor", "--print", "--", PROGRAM, "dev", "--", "sh", "./run"]);
+    assert_eq!(printed.stderr, "", "{printed:?}");
+    let json: Value = serde_json::from_str(&printed.ok()).unwrap();
+    assert_eq!(json["mcpServers"]["a"]["args"][2], program);
+    assert_eq!(json["mcpServers"]["a"]["args"][3], path("run").as_str());
+    let noted = home
+        .run(&["install", "a", "--host", "cursor", "--print", "--", PROGRAM, "dev", "--", "cargo", "run"]);
+    assert!(noted.stderr.contains("add --manifest-path"), "{noted:?}");
+
     let cursor =
         |name: &str, rest: &[&str]| home.run(&[&["install", name, "--host", "cursor"], rest].concat());
     for name in ["", "a b", "a\u{1b}[2J", "a\nb", "../a", "a.b", "é", "\"", &"x".repeat(65)] {
@@ -280,6 +296,11 @@ fn a_project_has_its_own_files() {
         listed.contains("Claude Code  .mcp.json") && listed.contains("VS Code  .vscode/mcp.json"),
         "{listed}"
     );
+    // In the home directory both files of a host are the same one.
+    home.write(".cursor/mcp.json", "{}");
+    let output = home.command(&["servers", "--host", "cursor"]).current_dir(&home.0).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().matches("Cursor").count(), 1);
+    fs::remove_file(home.0.join(".cursor/mcp.json")).unwrap();
     home.run(&["uninstall", "a", "--project", "--host", "claude-code", "--host", "vscode"]).ok();
     assert!(!home.0.join("project/.mcp.json").exists());
     let none = home.run(&["servers"]);

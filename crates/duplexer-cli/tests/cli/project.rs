@@ -295,8 +295,80 @@ fn a_shell_completes_verbs_tools_and_arguments() {
     // Bash has broken the word at the colon.
     check(&format!("duplexer read {} demo:", demo.url), &["//clock"]);
     check(&format!("duplexer prompt {} ", demo.url), &["greet"]);
-    if let Some(nothing) = offered("duplexer call http://127.0.0.1:1/mcp ") {
+    check(&format!("duplexer bench {} ad", demo.url), &["add"]);
+    // Behind the sign of an argument nothing is offered, not even a space.
+    for line in
+        [format!("duplexer call {} add a:=", demo.url), "duplexer call http://127.0.0.1:1/mcp ".to_owned()]
+    {
+        if let Some(nothing) = offered(&line) {
+            assert_eq!(nothing, [""], "{line}");
+        }
+    }
+}
+
+/// Runs a script of a shell that finds the command by its name. `None` if there is no such shell.
+fn in_shell(shell: &[&str], script: &str) -> Option<String> {
+    let folder = Path::new(PROGRAM).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let output = Command::new(shell[0]).args(&shell[1..]).arg(script).env("PATH", path).output();
+    match output {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {} is not installed", shell[0]);
+            None
+        }
+        output => {
+            let output = output.unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8(output.stdout).unwrap())
+        }
+    }
+}
+
+/// Fish completes a line by itself; a file is offered only where nothing else is.
+#[test]
+fn fish_completes_tools_and_arguments() {
+    let demo = Demo::start();
+    let check = |line: &str, expected: &str| {
+        let script = format!("duplexer completions fish | source; cd /; complete -C '{line}'");
+        let Some(offered) = in_shell(&["fish", "--no-config", "-c"], &script) else { return };
+        let words: Vec<_> = offered.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        assert_eq!(words.join(" "), expected, "{line}");
+    };
+    check("duplexer lis", "list listen");
+    check("duplexer completions ", "bash fish powershell zsh");
+    check(&format!("duplexer call {} ad", demo.url), "add");
+    check(&format!("duplexer call {} add a:=1 ", demo.url), "b:=");
+    check("duplexer install a -- /us", "/usr/");
+}
+
+/// The function of zsh is called with what its completion system sets; its words are printed instead of added.
+#[test]
+fn zsh_completes_tools_and_arguments() {
+    let demo = Demo::start();
+    let check = |words: &str, part: &str, expected: &str| {
+        let script = format!(
+            "compdef() {{ }}; compadd() {{ local name=${{@[-1]}}; print -r -- ${{(P)name}} }}; _files() {{ print files }}\n\
+             source <(duplexer completions zsh)\nwords=({words} {part}rest); CURRENT=$#words; PREFIX={part}\n_duplexer"
+        );
+        let Some(offered) = in_shell(&["zsh", "-f", "-c"], &script) else { return };
+        assert_eq!(offered.split_whitespace().collect::<Vec<_>>().join(" "), expected, "{words} {part}");
+    };
+    check("duplexer", "lis", "list listen");
+    check(&format!("duplexer call {}", demo.url), "ad", "add");
+    check(&format!("duplexer call '{}' add 'a:=1'", demo.url), "''", "b:=");
+    check("duplexer install a -- ", "/us", "files");
+}
+
+/// A server that accepts connections and says nothing does not hold up a shell.
+#[test]
+fn a_silent_server_completes_nothing_in_bounded_time() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let line = format!("duplexer call http://{}/mcp ", listener.local_addr().unwrap());
+    let started = tokio::time::Instant::now();
+    if let Some(nothing) = offered(&line) {
         assert_eq!(nothing, [""]);
+        // 1.5 s, and the start of two processes on a busy machine.
+        assert!(started.elapsed() < std::time::Duration::from_secs(15), "{:?}", started.elapsed());
     }
 }
 
@@ -320,4 +392,7 @@ fn every_shell_has_a_script_and_every_verb_a_page() {
         assert!(names.iter().any(|one| one == name), "{name} is not in {names:?}");
     }
     assert!(!names.iter().any(|one| one.to_string_lossy().contains("complete-line")), "{names:?}");
+    let page = home.read("project/pages/duplexer-call.1");
+    let title = format!(".TH duplexer-call 1 \" \" \"duplexer {}\" Duplexer\n", env!("CARGO_PKG_VERSION"));
+    assert!(page.contains(&title), "{page}");
 }

@@ -44,11 +44,16 @@ pub(super) async fn check(wire: &Wire, place: &Place, report: &mut Report) {
         format!("a body of text/plain with `Origin: {FOREIGN_ORIGIN}` was served")
     });
     report.expect(rules::MEDIA_TYPE, !plain || simple, || "a body of text/plain was served".to_owned());
-    let parameters = wire.send(with(&[("content-type", "Application/JSON; charset=utf-8")])).await;
-    let is_served = parameters.as_ref().is_ok_and(|reply| reply.result().is_some());
-    report.expect(rules::MEDIA_TYPE_PARAMETERS, is_served, || {
-        format!("`Content-Type: Application/JSON; charset=utf-8`: {}", described(&parameters))
-    });
+    // Some servers accept parameters and no upper case: two rules, so that each finding names its cause.
+    let spellings = [
+        (rules::MEDIA_TYPE_PARAMETERS, "application/json; charset=utf-8"),
+        (rules::MEDIA_TYPE_CASE, "Application/JSON"),
+    ];
+    for (rule, spelling) in spellings {
+        let sent = wire.send(with(&[("content-type", spelling)])).await;
+        let is_served = sent.as_ref().is_ok_and(|reply| reply.result().is_some());
+        report.expect(rule, is_served, || format!("`Content-Type: {spelling}`: {}", described(&sent)));
+    }
     cors(wire, place, report).await;
 }
 
