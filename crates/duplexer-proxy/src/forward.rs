@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use duplexer_core::dispatch::{BoxFuture, CallOptions, Message, OutboundRequest};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::BackChannel;
@@ -9,6 +10,7 @@ use duplexer_server::driver::negotiate;
 use duplexer_server::middleware::{Middleware, Next};
 use duplexer_server::{ClientProfile, Context, Outcome};
 use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{InitializeParams, InitializeResult};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::key;
@@ -69,7 +71,7 @@ async fn initialize(pool: &Arc<Pool>, cx: &Context) -> Result<Outcome, McpError>
     link.connections().add(cx.connection());
     pool.attach(cx.connection(), &link);
     match client.era() {
-        Era::Handshake => Ok(Outcome::raw(one_line(client.opening_result().into()))),
+        Era::Handshake => Ok(Outcome::raw(one_line(reporting_changes(client.opening_result())))),
         Era::Envelope => {
             link.streams.follow_lists(&link);
             let capabilities =
@@ -83,6 +85,21 @@ async fn initialize(pool: &Arc<Pool>, cx: &Context) -> Result<Outcome, McpError>
             Ok(Outcome::of(result))
         }
     }
+}
+
+/// Returns the result with the capability to report changed lists: the server may be restarted, and its lists be others then.
+fn reporting_changes(result: &str) -> ByteString {
+    let object = |json: &Json| json.decode::<JsonObject>().ok();
+    let Ok(mut members) = serde_json::from_str::<JsonObject>(result) else { return result.into() };
+    let Some(mut capabilities) = members.get("capabilities").and_then(object) else { return result.into() };
+    for list in ["tools", "prompts", "resources"] {
+        if let Some(mut capability) = capabilities.get(list).and_then(object) {
+            capability.insert("listChanged", Json::from(serde_json::Value::Bool(true)));
+            capabilities.insert(list, Json::from(capability));
+        }
+    }
+    members.insert("capabilities", Json::from(capabilities));
+    Json::from(members).as_str().into()
 }
 
 /// Passes a notification of a client on, if its session is open and knows it.

@@ -206,8 +206,14 @@ impl Link {
                 tracing::warn!(%method, %error, "a part of the earlier session could not be restored");
             }
         }
-        for change in [Change::Tools, Change::Prompts, Change::Resources] {
-            self.connections.report(&change).await;
+        let offered = upstream.client.server_capabilities();
+        let lists = [
+            (Change::Tools, offered.tools.is_some()),
+            (Change::Prompts, offered.prompts.is_some()),
+            (Change::Resources, offered.resources.is_some()),
+        ];
+        for (change, _) in lists.iter().filter(|(_, is_offered)| *is_offered) {
+            self.connections.report(change).await;
         }
     }
 

@@ -73,6 +73,23 @@ async fn a_lost_session_is_opened_again() {
     }
 }
 
+/// A server whose lists never change does not declare that it reports changes. Its restart can change them all the same.
+#[tokio::test]
+async fn a_client_is_told_that_the_lists_of_a_restarted_server_can_change() {
+    let server = Server::builder("fixed", "1").tool(Tool::new("add", || async { "2" })).build().unwrap();
+    let far = FarEnd::default();
+    let client = through(far.remote(&server), client(Era::Handshake)).await;
+    let declared = client.server_capabilities();
+    assert_eq!(declared.tools.as_ref().and_then(|tools| tools.list_changed), Some(true));
+    assert!(declared.prompts.is_none() && declared.resources.is_none());
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    let mut changes = client.changes(filter).await.unwrap();
+    far.cut();
+    let change = timeout(Duration::from_secs(20), changes.next()).await.expect("a change is reported");
+    assert!(matches!(change, Some(Ok(Change::Tools))), "{change:?}");
+    client.close().await;
+}
+
 /// Calls until there is an answer: a call can still meet the lost session.
 async fn answered(client: &Client) -> String {
     loop {
