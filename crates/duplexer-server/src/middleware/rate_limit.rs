@@ -119,7 +119,7 @@ impl Middleware for RateLimit {
                 None
             }
         };
-        let of_tool = self.tools.of(&message).and_then(|(tool, quota)| decide(Some(&**tool), quota));
+        let of_tool = self.tools.of(&message).and_then(|(tool, quota)| decide(Some(tool), quota));
         let of_all = || self.requests.as_ref().and_then(|quota| decide(None, quota));
         if let Some(refused) = of_tool.or_else(of_all) {
             return Box::pin(std::future::ready(Err(refused)));
