@@ -1,6 +1,5 @@
 //! The session on behalf of one client: opened when it is needed, and again when it is lost.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -56,8 +55,8 @@ pub(crate) struct Link {
     caller: Caller,
     connections: Arc<Connections>,
     state: Mutex<State>,
-    /// Whether there has been a session before.
-    was_open: AtomicBool,
+    /// Which of tools, prompts and resources the sessions so far have offered; `None` before the first session.
+    offered: Mutex<Option<[bool; 3]>>,
     pub(crate) kept: Kept,
     pub(crate) streams: Streams,
     /// Answers that clients of 2025-11-25 fetch as tasks.
@@ -115,7 +114,7 @@ impl Link {
             caller,
             connections: Arc::default(),
             state: Mutex::new(State::Closed),
-            was_open: AtomicBool::new(false),
+            offered: Mutex::default(),
             kept: Kept::default(),
             streams: Streams::default(),
             finished: Finished::default(),
@@ -198,23 +197,30 @@ impl Link {
         Ok(Upstream::new(client, messages))
     }
 
-    /// Tells a new session what the earlier one knew, and the clients what can have changed.
-    async fn restore(self: &Arc<Self>, upstream: &Upstream) {
+    /// Tells a new session what the earlier one knew, and the clients which lists can have changed.
+    async fn restore(self: &Arc<Self>, upstream: &Upstream, lists: [bool; 3]) {
         for request in self.kept.requests(upstream.client.protocol_version()) {
             let method = request.method.clone();
             if let Err(error) = self.restore_one(upstream, request).await {
                 tracing::warn!(%method, %error, "a part of the earlier session could not be restored");
             }
         }
-        let offered = upstream.client.server_capabilities();
-        let lists = [
-            (Change::Tools, offered.tools.is_some()),
-            (Change::Prompts, offered.prompts.is_some()),
-            (Change::Resources, offered.resources.is_some()),
-        ];
-        for (change, _) in lists.iter().filter(|(_, is_offered)| *is_offered) {
+        let changes = [Change::Tools, Change::Prompts, Change::Resources];
+        for (change, _) in changes.iter().zip(lists).filter(|(_, is_offered)| *is_offered) {
             self.connections.report(change).await;
         }
+    }
+
+    /// Notes which lists a new session offers. Returns those of all sessions so far, if it is not the first.
+    fn note_offered(&self, upstream: &Upstream) -> Option<[bool; 3]> {
+        let new = upstream.client.server_capabilities();
+        let [tools, prompts, resources] =
+            [new.tools.is_some(), new.prompts.is_some(), new.resources.is_some()];
+        let mut offered = lock(&self.offered);
+        let earlier = *offered;
+        let [had_tools, had_prompts, had_resources] = earlier.unwrap_or_default();
+        *offered = Some([had_tools || tools, had_prompts || prompts, had_resources || resources]);
+        earlier.and(*offered)
     }
 
     async fn restore_one(
@@ -294,8 +300,8 @@ impl Attempt<'_> {
                 let upstream = Arc::new(upstream);
                 self.outcome = State::Open(Arc::clone(&upstream));
                 self.link.watch(&upstream);
-                if self.link.was_open.swap(true, Ordering::Relaxed) {
-                    self.link.restore(&upstream).await;
+                if let Some(lists) = self.link.note_offered(&upstream) {
+                    self.link.restore(&upstream, lists).await;
                 }
                 Ok(upstream)
             }
