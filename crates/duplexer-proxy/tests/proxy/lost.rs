@@ -75,7 +75,7 @@ async fn a_lost_session_is_opened_again() {
 
 /// A server whose lists never change does not declare that it reports changes. Its restart can change them all the same.
 #[tokio::test]
-async fn a_client_is_told_that_the_lists_of_a_restarted_server_can_change() {
+async fn a_client_hears_that_the_lists_of_a_restarted_server_can_change() {
     let server = Server::builder("fixed", "1").tool(Tool::new("add", || async { "2" })).build().unwrap();
     let far = FarEnd::default();
     let client = through(far.remote(&server), client(Era::Handshake)).await;
