@@ -99,14 +99,14 @@ pub struct Accuracy {
     pub percent_off: f64,
 }
 
-/// Lets `keys` callers send `each` requests, evenly in 20 s of a clock of its own, through a limiter for as many keys. The quota is
-/// one per second and two at once.
-pub fn rate_limit(keys: u32, each: u32) -> Accuracy {
+/// Lets `keys` callers send `each` requests, evenly in `time` of a clock of its own, through a limiter for as many keys. The quota
+/// is one per second and two at once.
+pub fn rate_limit(keys: u32, each: u32, time: Duration) -> Accuracy {
     let limiter = LocalRateLimiter::with_capacity(keys as usize);
     let quota = Quota::per_second(1).burst(2);
     let mut admitted = 0;
     for round in 0..each {
-        let now = Duration::from_secs(20) * round / each;
+        let now = time * round / each;
         for key in 0..keys {
             let caller = RateCaller::Address(std::net::Ipv4Addr::from_bits(key).into());
             let decision = limiter.decide_at(RateKey { caller, tool: None }, &quota, now);
@@ -114,16 +114,16 @@ pub fn rate_limit(keys: u32, each: u32) -> Accuracy {
         }
     }
     // Two at once, and then one for each full second before the last request.
-    let allowed = u64::from(keys) * allowed(each);
+    let allowed = u64::from(keys) * allowed(each, time);
     let percent_off = admitted.abs_diff(allowed) as f64 * 100.0 / allowed as f64;
     Accuracy { admitted, allowed, percent_off }
 }
 
 /// Counts what an exact limiter admits of one caller.
-fn allowed(each: u32) -> u64 {
+fn allowed(each: u32, time: Duration) -> u64 {
     let (interval, mut idle_at, mut admitted) = (Duration::from_secs(1), Duration::ZERO, 0);
     for round in 0..each {
-        let now = Duration::from_secs(20) * round / each;
+        let now = time * round / each;
         let after = idle_at.max(now) + interval;
         if after <= now + interval * 2 {
             (idle_at, admitted) = (after, admitted + 1);

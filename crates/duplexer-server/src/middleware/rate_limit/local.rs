@@ -22,7 +22,7 @@ const DEFAULT_KEYS: usize = 100_000;
 /// ```
 /// use duplexer::middleware::{LocalRateLimiter, Quota, RateLimit};
 ///
-/// let limiter = LocalRateLimiter::with_capacity(1_000_000); // 32 MiB, once they are used
+/// let limiter = LocalRateLimiter::with_capacity(1_000_000); // 64 MiB, once they are used
 /// let limit = RateLimit::per_caller(Quota::per_second(20)).limiter(limiter);
 /// ```
 #[derive(Debug)]
@@ -48,12 +48,13 @@ impl LocalRateLimiter {
     }
 
     /// Creates a limiter for this many keys, a caller or a caller and a tool, that are active at the same time: those that
-    /// have sent requests within the time that their burst takes to recover. It needs 32 bytes for each.
+    /// have sent requests within the time that their burst takes to recover. It needs 64 bytes for each.
     ///
     /// If there are more, the key with the smallest debt is forgotten, and can send its burst again.
     pub fn with_capacity(keys: usize) -> Self {
-        // Half full, so that a set is rarely full before the table is.
-        let sets_per_stripe = (keys.saturating_mul(2)).div_ceil(WAYS * STRIPES).max(1);
+        // A quarter full: a set of sixteen with four keys on average is full once in a million. If half full, it would be once in
+        // three hundred, and a full set forgets keys all the time.
+        let sets_per_stripe = (keys.saturating_mul(4)).div_ceil(WAYS * STRIPES).max(1);
         let entries = sets_per_stripe * WAYS;
         let stripe = || Mutex::new(Stripe { keys: vec![0; entries], idle_at: vec![0; entries] });
         Self {
