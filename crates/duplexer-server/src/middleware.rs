@@ -93,24 +93,22 @@ impl Next {
     }
 
     /// Runs the rest of the chain with this message, which can differ from the original.
+    #[expect(clippy::needless_pass_by_value, reason = "middleware owns its message, and gives it away here")]
     pub fn run(
         self,
         cx: Context<StateMap>,
         message: Message,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        // Most middleware changes nothing. The context already holds such a message.
-        if message.is_same(cx.message()) {
-            return self.enter(cx).boxed();
-        }
-        self.enter(cx.with_message(Arc::new(message))).boxed()
+        self.future(cx, &message).boxed()
     }
 
-    /// Runs the rest of the chain with the message of the context.
-    pub(crate) fn run_unchanged(
-        self,
-        cx: Context<StateMap>,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        self.enter(cx).boxed()
+    /// Does the same without a box of its own.
+    pub(crate) fn future(self, cx: Context<StateMap>, message: &Message) -> InputRoundFuture {
+        // Most middleware changes nothing. The context already holds such a message.
+        if message.is_same(cx.message()) {
+            return self.enter(cx);
+        }
+        self.enter(cx.with_message(Arc::new(message.clone())))
     }
 
     /// Runs the rest of the chain with the message of the context. Only middleware gets a copy of it.

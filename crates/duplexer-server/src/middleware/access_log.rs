@@ -39,12 +39,12 @@ impl Middleware for AccessLog {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if !tracing::enabled!(target: "duplexer::access", Level::INFO) {
-            return next.run_unchanged(cx);
+            return next.run(cx, message);
         }
         let facts = cx.clone();
         Box::pin(async move {
             let start = Instant::now();
-            let outcome = next.enter(cx).await;
+            let outcome = next.future(cx, &message).await;
             log(&facts, &message, start, &outcome);
             outcome
         })

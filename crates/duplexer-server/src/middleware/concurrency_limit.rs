@@ -63,7 +63,7 @@ impl Middleware for ConcurrencyLimit {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() || is_long_lived(&message) {
-            return next.run_unchanged(cx);
+            return next.run(cx, message);
         }
         // The tool's first: a call that waits for it must not take one of all.
         let tool = self.tools.of(&message).map(|(_, permits)| permits);
@@ -71,7 +71,7 @@ impl Middleware for ConcurrencyLimit {
         let of_tool = tool.and_then(free);
         let waits_for_tool = tool.is_some() && of_tool.is_none();
         if !waits_for_tool && let Some(of_all) = free(&self.all) {
-            return Box::pin(Permitted { work: next.enter(cx), _permits: (of_tool, of_all) });
+            return Box::pin(Permitted { work: next.future(cx, &message), _permits: (of_tool, of_all) });
         }
         let (tool, all) = (tool.map(Arc::clone), Arc::clone(&self.all));
         Box::pin(async move {
@@ -81,7 +81,7 @@ impl Middleware for ConcurrencyLimit {
                 (free, _) => free,
             };
             let _of_all = all.acquire_owned().await.ok();
-            next.enter(cx).await
+            next.future(cx, &message).await
         })
     }
 }

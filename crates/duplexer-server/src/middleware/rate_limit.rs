@@ -102,21 +102,20 @@ impl Middleware for RateLimit {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() {
-            return next.run_unchanged(cx);
+            return next.run(cx, message);
         }
         let caller = self.caller(&cx);
         let now = Instant::now();
         let mut later = Vec::new();
-        let mut decide = |tool: Option<&str>, quota: &Quota| match self.limiter.decide(
-            RateKey { caller, tool },
-            quota,
-            now,
-        ) {
-            Deciding::Now(Decision::Admitted) => None,
-            Deciding::Now(Decision::Refused { retry_after }) => Some(refused(tool, retry_after)),
-            Deciding::Later(decision) => {
-                later.push((tool.map(str::to_owned), decision));
-                None
+        let mut decide = |tool: Option<&str>, quota: &Quota| {
+            let key = RateKey { caller, tool };
+            match self.limiter.decide(key, quota, now) {
+                Deciding::Now(Decision::Admitted) => None,
+                Deciding::Now(Decision::Refused { retry_after }) => Some(refused(tool, retry_after)),
+                Deciding::Later(decision) => {
+                    later.push((tool.map(str::to_owned), decision));
+                    None
+                }
             }
         };
         let of_tool = self.tools.of(&message).and_then(|(tool, quota)| decide(Some(tool), quota));
@@ -125,7 +124,7 @@ impl Middleware for RateLimit {
             return Box::pin(std::future::ready(Err(refused)));
         }
         if later.is_empty() {
-            return next.run_unchanged(cx);
+            return next.run(cx, message);
         }
         Box::pin(async move {
             for (rule, decision) in later {
@@ -133,7 +132,7 @@ impl Middleware for RateLimit {
                     return Err(refused(rule.as_deref(), retry_after));
                 }
             }
-            next.enter(cx).await
+            next.future(cx, &message).await
         })
     }
 }

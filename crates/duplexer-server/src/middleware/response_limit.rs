@@ -36,12 +36,17 @@ impl ResponseLimit {
 }
 
 impl Middleware for ResponseLimit {
-    fn handle(&self, cx: Context, _: Message, next: Next) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(
+        &self,
+        cx: Context,
+        message: Message,
+        next: Next,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() {
-            return next.run_unchanged(cx);
+            return next.run(cx, message);
         }
         let limit = self.0;
-        let work = next.enter(cx);
+        let work = next.future(cx, &message);
         Box::pin(async move { work.await.map(|outcome| outcome.limited(limit)) })
     }
 }

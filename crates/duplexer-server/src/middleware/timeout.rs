@@ -55,11 +55,11 @@ impl Middleware for Timeout {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if is_long_lived(&message) {
-            return next.run_unchanged(cx);
+            return next.run(cx, message);
         }
         let limit = self.tools.of(&message).map_or(self.limit, |(_, limit)| *limit);
-        let Some(deadline) = Instant::now().checked_add(limit) else { return next.run_unchanged(cx) };
-        Box::pin(Limited { work: next.enter(cx), deadline, timer: None, message })
+        let Some(deadline) = Instant::now().checked_add(limit) else { return next.run(cx, message) };
+        Box::pin(Limited { work: next.future(cx, &message), deadline, timer: None, message })
     }
 }
 

@@ -12,11 +12,13 @@ use duplexer_types::methods::Method;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{builder, call, connection, start};
+use super::{builder, call, connection, start, text};
 use crate::driver::ServerRunner;
+use crate::kernel::context::Context;
 use crate::kernel::testing;
 use crate::middleware::{
-    ConcurrencyLimit, Deciding, Decision, Quota, RateKey, RateLimit, RateLimiter, ResponseLimit, Timeout,
+    AccessLog, ConcurrencyLimit, Deciding, Decision, Message, Middleware, Next, Quota, RateKey, RateLimit,
+    RateLimiter, ResponseLimit, Timeout,
 };
 use crate::resource::Resource;
 use crate::tool::Tool;
@@ -92,7 +94,7 @@ async fn a_tool_can_have_a_timeout_of_its_own() {
         })
     };
     let running = start(builder().middleware(timeout).tool(nap("render")).tool(nap("other"))).await;
-    assert_eq!(super::text(&call(&running, "", "render").await.unwrap()), "rested");
+    assert_eq!(text(&call(&running, "", "render").await.unwrap()), "rested");
     let McpError::Rpc(error) = call(&running, "", "other").await.unwrap_err() else { panic!("a timeout") };
     assert_eq!(error.code, ErrorCode::REQUEST_TIMEOUT);
     assert_eq!(error.message, "Request 'tools/call' timed out");
@@ -124,11 +126,7 @@ async fn a_tool_can_have_a_limit_of_concurrent_calls_of_its_own() {
     while running_now.load(Ordering::SeqCst) < 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(
-        super::text(&call(&running, "", "quick").await.unwrap()),
-        "done",
-        "another tool does not wait"
-    );
+    assert_eq!(text(&call(&running, "", "quick").await.unwrap()), "done", "another tool does not wait");
     while !calls.is_empty() {
         go.notify_one();
         if let Some(done) = calls.try_join_next() {
@@ -149,7 +147,7 @@ async fn a_result_beyond_the_limit_is_an_error_for_the_model_or_for_the_log() {
     let running = start(server).await;
     let write = async |method: Method, params: &'static str| {
         let runner = ServerRunner::new(running.clone(), connection("", &[]));
-        let message = duplexer_core::dispatch::Message::new(method.name(), Some(params.into()));
+        let message = Message::new(method.name(), Some(params.into()));
         let response = runner.request(testing::context(Some(1_i64.into())), message).await.unwrap();
         let mut out = b"kept".to_vec();
         response.write(&mut out).map(|()| String::from_utf8(out).unwrap())
@@ -161,4 +159,26 @@ async fn a_result_beyond_the_limit_is_an_error_for_the_model_or_for_the_log() {
     assert!(large.contains(r#""isError":true"#) && !large.contains("xxx"), "{large}");
     let error = write(Method::ResourcesRead, r#"{"uri":"a://large"}"#).await.unwrap_err();
     assert!(error.to_string().contains("and the limit is 200"), "{error}");
+}
+
+/// Middleware can call an included one with a message of its own.
+#[tokio::test]
+async fn an_included_middleware_passes_on_the_message_that_it_is_given() {
+    let included: [Arc<dyn Middleware>; 5] = [
+        Arc::new(Timeout::new(Duration::from_secs(60))),
+        Arc::new(ConcurrencyLimit::new(1)),
+        Arc::new(RateLimit::in_total(Quota::per_second(1))),
+        Arc::new(ResponseLimit::new(1 << 20)),
+        Arc::new(AccessLog),
+    ];
+    for layer in included {
+        let rewrite = move |cx: Context, message: Message, next: Next| {
+            let params = message.params().map(|params| params.replace("\"old\"", "\"new\"").into());
+            layer.handle(cx, message.with_params(params), next)
+        };
+        let running =
+            start(builder().middleware(rewrite).tool(Tool::new("new", || async { "the new one" }))).await;
+        let outcome = call(&running, "ada", "old").await.unwrap();
+        assert_eq!(text(&outcome), "the new one");
+    }
 }
