@@ -283,7 +283,8 @@ fn server(arguments: &InstallArguments) -> Result<ConfiguredServer, Failure> {
     Ok(ConfiguredServer::Program { command, args, env: arguments.env.clone() })
 }
 
-fn is_called(program: &OsStr, name: &str) -> bool {
+/// Returns whether a program has this name, whatever its directory and its extension.
+pub(crate) fn is_called(program: &OsStr, name: &str) -> bool {
     Path::new(program).file_stem() == Some(OsStr::new(name))
 }
 

@@ -3,7 +3,7 @@
 Register-ArgumentCompleter -Native -CommandName duplexer -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
     $line = $commandAst.ToString()
-    # The position counts from the begin of the input, which can hold other commands before this one.
+    # The position counts from the start of the input, which can hold other commands before this one.
     $end = $cursorPosition - $commandAst.Extent.StartOffset
     if ($line.Length -gt $end) { $line = $line.Substring(0, $end) }
     $line = $line.PadRight($end)

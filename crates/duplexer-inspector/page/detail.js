@@ -43,18 +43,18 @@ export function welcome() {
 
 // Folders that the server gets when it asks for roots.
 let roots = [];
-const told = () => (roots.length === 0 ? "The server gets no folders." : `The server gets ${roots.length === 1 ? "this folder" : `these ${roots.length} folders`} when it asks.`);
+const rootsNote = () => (roots.length === 0 ? "The server gets no folders." : `The server gets ${roots.length === 1 ? "this folder" : `these ${roots.length} folders`} when it asks.`);
 function folders() {
   const text = h("textarea.grow", { id: "roots", rows: "2", spellcheck: "false", placeholder: "file:///work" });
   text.value = roots.join("\n");
-  const note = h("p.note", { role: "status" }, told());
+  const note = h("p.note", { role: "status" }, rootsNote());
   return h("details", null, h("summary", null, "Roots"), h("label", { for: "roots" }, "URIs of folders, one in each line"), text,
     h("button.small", { type: "button", onclick: async () => {
       const given = text.value.split(/\s+/).filter(Boolean);
       try {
         await post("roots", { roots: given });
         roots = given;
-        note.textContent = told();
+        note.textContent = rootsNote();
       } catch (error) {
         emit("toast", error.message);
       }

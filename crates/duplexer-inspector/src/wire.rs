@@ -1,6 +1,6 @@
 //! The messages of all sessions, whole, within bounds. The page gets the begin of each and requests the rest.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +22,7 @@ const SHOWN: usize = 2048;
 #[derive(Debug)]
 struct Frame {
     at: f64,
-    session: String,
-    connection: u64,
+    of: Connection,
     direction: FrameDirection,
     text: String,
 }
@@ -34,7 +33,7 @@ pub(crate) struct Wire {
     connections: AtomicU64,
 }
 
-/// One connection of a session. A session that is opened again has another: ids of requests begin anew.
+/// One connection of a session. A session that is opened again has another one, whose request ids start again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
     session: &'static str,
@@ -57,11 +56,10 @@ impl Wire {
 
     /// Adds a message and returns the event that describes it.
     pub(crate) fn add(&self, at: f64, of: Connection, direction: FrameDirection, text: &str) -> Value {
-        let (session, connection) = (of.session.to_owned(), of.number);
         let mut log = lock(&self.log);
         let number = log.first + log.frames.len() as u64;
         log.bytes += text.len();
-        log.frames.push_back(Frame { at, session, connection, direction, text: text.to_owned() });
+        log.frames.push_back(Frame { at, of, direction, text: text.to_owned() });
         while log.frames.len() > MAX_FRAMES || log.bytes > MAX_BYTES && log.frames.len() > 1 {
             let removed = log.frames.pop_front().map_or(0, |frame| frame.text.len());
             log.bytes -= removed;
@@ -95,8 +93,8 @@ impl Wire {
         });
         let mut lines = format!("{head}\n");
         let log = lock(&self.log);
-        let own = log.frames.iter().filter(|frame| frame.session == session);
-        let (mut begun, mut last, mut connections) = (None, 0, Vec::new());
+        let own = log.frames.iter().filter(|frame| frame.of.session == session);
+        let (mut begun, mut last, mut connections) = (None, 0, HashMap::new());
         for frame in own {
             // What could not be read is no message.
             if jsonrpc::read(&frame.text).is_err() {
@@ -111,13 +109,10 @@ impl Wire {
             let at = since.max(0.0) as u64;
             // The clock is read before the message is added, so a later message can have an earlier time.
             last = at.max(last);
-            if !connections.contains(&frame.connection) {
-                connections.push(frame.connection);
-            }
-            let connection = connections.iter().position(|number| *number == frame.connection);
-            let connection = match connection {
-                Some(index) if index > 0 => format!(",\"connection\":{}", index + 1),
-                _ => String::new(),
+            let next = connections.len() + 1;
+            let connection = match *connections.entry(frame.of.number).or_insert(next) {
+                1 => String::new(),
+                number => format!(",\"connection\":{number}"),
             };
             let from = sender(frame.direction);
             // Line ends are only between the parts of a message: strings have none.

@@ -156,14 +156,8 @@ pub async fn is_public_host(url: &Url) -> bool {
 }
 
 fn is_public_name(addresses: impl IntoIterator<Item = IpAddr>) -> bool {
-    let mut is_private = false;
-    for address in addresses {
-        if is_public(address) {
-            return true;
-        }
-        is_private = true;
-    }
-    !is_private
+    let mut addresses = addresses.into_iter().peekable();
+    addresses.peek().is_none() || addresses.any(is_public)
 }
 
 /// Returns whether the failure is that a name leads to a network that is not public.

@@ -9,6 +9,7 @@ use tokio::process::{ChildStdout, Command};
 
 use crate::arguments::DevArguments;
 use crate::failure::Failure;
+use crate::install::is_called;
 use crate::terminal::Terminal;
 
 /// Maximum length of a line that is shown.
@@ -82,9 +83,7 @@ async fn show(stdout: ChildStdout, terminal: &Terminal) {
 
 /// Returns cargo and its words, if a command begins with it.
 fn cargo(command: &[OsString]) -> Option<(&OsString, &[OsString])> {
-    command
-        .split_first()
-        .filter(|(program, _)| Path::new(program).file_stem().is_some_and(|name| name == "cargo"))
+    command.split_first().filter(|(program, _)| is_called(program, "cargo"))
 }
 
 /// Returns the directory of the manifest that a `cargo` command names.

@@ -110,7 +110,8 @@ pub(crate) fn described(entry: &Data) -> String {
 
 /// Returns a URL without its user and its query.
 fn public_url(url: &str) -> String {
-    let (rest, query) = url.split_once('?').map_or((url, ""), |(rest, _)| (rest, "?…"));
+    let (rest, query) =
+        url.split_once('?').map_or((url, String::new()), |(rest, _)| (rest, format!("?{HIDDEN}")));
     let Some((scheme, rest)) = rest.split_once("://") else { return format!("{rest}{query}") };
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let host = host.rsplit_once('@').map_or_else(|| host.to_owned(), |(_, host)| format!("{HIDDEN}@{host}"));

@@ -49,7 +49,7 @@ fn a_program_is_inspected_with_the_printed_address() {
     assert_eq!(page.interrupt(), Some(0));
 }
 
-/// A name of `mcp.json` stands for a URL or a program, with what is configured for it.
+/// A name in `mcp.json` selects a URL or a program, with its configured headers.
 #[test]
 fn a_configured_server_is_inspected_by_its_name() {
     let demo = Demo::start();

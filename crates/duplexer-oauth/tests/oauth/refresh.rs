@@ -147,16 +147,21 @@ async fn a_temporary_failure_keeps_the_refresh_token() {
     assert_eq!(person.times(), 1);
 }
 
-/// OAC-02, OAC-47: without a refresh token, an expired access token is not sent, and the refusal leads to one login.
-#[tokio::test]
-async fn an_expired_token_without_a_refresh_token_leads_to_a_login() {
-    let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
-    let mock = Mock::new(|mock, seen| {
+/// Starts an authorization server that issues access tokens only.
+async fn without_refresh_tokens() -> Mock {
+    Mock::new(|mock, seen| {
         let mut token = mock.token();
         token.as_object_mut().unwrap().remove("refresh_token");
         seen.is("POST", "/token").then(|| answer(200, &token))
     })
-    .await;
+    .await
+}
+
+/// OAC-02, OAC-47: without a refresh token, an expired access token is not sent, and the refusal leads to one login.
+#[tokio::test]
+async fn an_expired_token_without_a_refresh_token_leads_to_a_login() {
+    let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
+    let mock = without_refresh_tokens().await;
     let client = connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
     time.pass(3601);
     assert!(tool(&client, "x").await.is_ok());
@@ -261,12 +266,7 @@ async fn credentials_of_one_issuer_are_not_shown_to_another() {
 #[tokio::test]
 async fn a_login_of_another_process_is_taken_over() {
     let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
-    let mock = Mock::new(|mock, seen| {
-        let mut token = mock.token();
-        token.as_object_mut().unwrap().remove("refresh_token");
-        seen.is("POST", "/token").then(|| answer(200, &token))
-    })
-    .await;
+    let mock = without_refresh_tokens().await;
     let first = connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
     let second = connect(&mock.url(), &login(&time, &person, store)).await.unwrap();
     assert_eq!(person.times(), 1);
