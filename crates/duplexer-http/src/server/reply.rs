@@ -39,20 +39,20 @@ pub(super) fn empty(status: StatusCode) -> Reply {
 }
 
 /// Returns a JSON response.
-pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Reply {
-    json_with(HeaderMap::new(), status, text)
+pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Reply {
+    json_with(HeaderMap::new(), status, text.into())
 }
 
 /// Returns a JSON response that has its header in an empty map.
-pub(super) fn json_with(mut headers: HeaderMap, status: StatusCode, text: Vec<u8>) -> Reply {
+pub(super) fn json_with(mut headers: HeaderMap, status: StatusCode, text: Bytes) -> Reply {
     headers.insert(CONTENT_TYPE, JSON);
-    let mut reply = with_status(status, ResponseBody::full(Bytes::from(text)));
+    let mut reply = with_status(status, ResponseBody::full(text));
     *reply.headers_mut() = headers;
     reply
 }
 
 /// Returns a 403 response with the challenge for a caller without the required scopes.
-pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
+pub(super) fn challenged(text: Bytes, challenge: &str) -> Reply {
     let mut reply = json(StatusCode::FORBIDDEN, text);
     if let Ok(challenge) = HeaderValue::try_from(challenge) {
         reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
@@ -61,7 +61,7 @@ pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
 }
 
 /// Returns a 429 response with the time, in whole seconds, after which the request can be repeated.
-pub(super) fn too_many_requests(text: Vec<u8>, retry_after: Duration) -> Reply {
+pub(super) fn too_many_requests(text: Bytes, retry_after: Duration) -> Reply {
     let seconds = retry_after.as_millis().div_ceil(1000).max(1);
     let mut reply = json(StatusCode::TOO_MANY_REQUESTS, text);
     if let Ok(seconds) = HeaderValue::try_from(seconds.to_string()) {

@@ -1,5 +1,6 @@
 //! One JSON-RPC response message with the HTTP status it has as a body of its own.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub(super) type StatusOf = fn(&ErrorObject) -> StatusCode;
 
 /// A response message and the status it has as a body of its own.
 pub(super) struct RpcResponse {
-    text: Vec<u8>,
+    text: Bytes,
     status: StatusCode,
     failed: bool,
     refusal: Option<Refusal>,
@@ -36,7 +37,7 @@ impl RpcResponse {
     pub(super) fn failure(id: &RequestId, error: &ErrorObject, status: StatusCode) -> Self {
         let mut text = Vec::with_capacity(128);
         jsonrpc::write_failure(&mut text, Some(id), error);
-        Self { text, status, failed: true, refusal: None }
+        Self { text: text.into(), status, failed: true, refusal: None }
     }
 
     pub(super) fn text(&self) -> &[u8] {
@@ -44,7 +45,7 @@ impl RpcResponse {
     }
 
     pub(super) fn into_text(self) -> Bytes {
-        self.text.into()
+        self.text
     }
 
     /// Converts the response into a body of its own.
@@ -100,17 +101,34 @@ impl ErrorResponder {
     /// user code.
     pub(super) fn render(&self, outcome: Result<PendingResponse, McpError>) -> RpcResponse {
         let error = match outcome {
-            Ok(shaped) => {
-                let mut text = Vec::with_capacity(512);
-                match jsonrpc::write_success(&mut text, &self.id, &shaped) {
-                    Ok(()) => {
-                        return RpcResponse { text, status: StatusCode::OK, failed: false, refusal: None };
-                    }
-                    Err(error) => McpError::internal(error),
+            Ok(shaped) => match written(|text| jsonrpc::write_success(text, &self.id, &shaped)) {
+                Ok(text) => {
+                    return RpcResponse { text, status: StatusCode::OK, failed: false, refusal: None };
                 }
-            }
+                Err(error) => McpError::internal(error),
+            },
             Err(error) => error,
         };
         self.response(&error)
     }
+}
+
+thread_local! {
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Longest text that is copied out of the buffer of the thread. Copying it costs less than a buffer of unknown size.
+const MAX_COPIED: usize = 4096;
+
+/// Returns what `write` writes. A short text gets a block of exactly its size, which can be shared without another one.
+fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
+    let mut buffer = BUFFER.take();
+    buffer.clear();
+    write(&mut buffer)?;
+    if buffer.len() > MAX_COPIED {
+        return Ok(buffer.into());
+    }
+    let text = Bytes::copy_from_slice(&buffer);
+    BUFFER.set(buffer);
+    Ok(text)
 }
