@@ -15,7 +15,9 @@ use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
 use duplexer_server::driver::{serve_envelope, serve_on};
 use duplexer_server::middleware::Next;
-use duplexer_server::{Caller, ClientProfile, Connection, Context, RunningServer, Server, ServerBuilder};
+use duplexer_server::{
+    Caller, ClientProfile, Connection, Context, Principal, RunningServer, Server, ServerBuilder,
+};
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
@@ -33,6 +35,7 @@ pub struct Kernel {
     message: Message,
     transport: Arc<TransportContext>,
     channel: Arc<NoPeer>,
+    caller: Caller,
 }
 
 impl Kernel {
@@ -64,7 +67,15 @@ impl Kernel {
             message: Message::new(method.to_owned(), Some(params.into())),
             transport: Arc::new(TransportContext::stream("bench")),
             channel: Arc::default(),
+            caller: Caller::default(),
         })
+    }
+
+    /// Sends the request on behalf of this principal (envelope era).
+    #[must_use]
+    pub fn on_behalf_of(mut self, principal: Principal) -> Self {
+        self.caller.principal = Some(Arc::new(principal));
+        self
     }
 
     /// Returns the running server.
@@ -79,7 +90,7 @@ impl Kernel {
             CallContext::new(Some(id.clone()), Arc::clone(&self.transport), Arc::clone(&self.channel) as _);
         let (running, message) = (&self.running, self.message.clone());
         let reply = match self.connection.era() {
-            Era::Envelope => now(serve_envelope(running, cx, message, None, Caller::default()))?,
+            Era::Envelope => now(serve_envelope(running, cx, message, None, self.caller.clone()))?,
             Era::Handshake => now(serve_on(running, &self.connection, None, cx, message))??,
         };
         jsonrpc::write_success(out, &id, &reply.ok()?).ok()

@@ -6,11 +6,11 @@ use std::time::Duration;
 use duplexer_otel::Metrics;
 use duplexer_server::middleware::Decision;
 use duplexer_server::middleware::{
-    AccessLog, AuditLog, ConcurrencyLimit, LocalRateLimiter, Quota, RateCaller, RateKey, RateLimit,
+    AccessLog, AuditLog, ConcurrencyLimit, LocalRateLimiter, Quota, RateCaller, RateLimit, RateRequest,
     Redaction, ResponseLimit, Timeout,
 };
 use duplexer_server::tool::{ResultCache, ToolScopes};
-use duplexer_server::{Server, ServerBuilder};
+use duplexer_server::{Principal, Server, ServerBuilder};
 use duplexer_types::version::ProtocolVersion;
 
 use crate::catalog::{self, Ask, CALLED};
@@ -51,7 +51,17 @@ const MANY: u32 = 1_000_000_000;
 pub fn kernel(case: &str) -> Option<Kernel> {
     let builder = catalog::builder(10);
     let server = with(case, builder)?.build().ok()?;
-    catalog::asked(&server, ProtocolVersion::LATEST_ENVELOPE, Ask::Call)
+    let kernel = catalog::asked(&server, ProtocolVersion::LATEST_ENVELOPE, Ask::Call)?;
+    // A limit of all callers together would have less to hash.
+    Some(if case == "layer-rate-limit" { kernel.on_behalf_of(principal()) } else { kernel })
+}
+
+/// A principal with all that identifies one.
+fn principal() -> Principal {
+    let mut principal = Principal::new("https://client.example.com/metadata.json");
+    principal.issuer = Some("https://login.example.com".to_owned());
+    principal.subject = Some("ada@example.com".to_owned());
+    principal
 }
 
 fn with(case: &str, builder: ServerBuilder<()>) -> Option<ServerBuilder<()>> {
@@ -109,7 +119,8 @@ pub fn rate_limit(keys: u32, each: u32, time: Duration) -> Accuracy {
         let now = time * round / each;
         for key in 0..keys {
             let caller = RateCaller::Address(std::net::Ipv4Addr::from_bits(key).into());
-            let decision = limiter.decide_at(RateKey { caller, tool: None }, &quota, now);
+            let request = RateRequest { caller, requests: Some(&quota), tool: None };
+            let decision = limiter.decide_at(&request, now);
             admitted += u64::from(decision == Decision::Admitted);
         }
     }

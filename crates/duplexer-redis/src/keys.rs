@@ -67,8 +67,10 @@ impl Keys {
         format!("{}{{o:{kind}:{id}}}", self.prefix)
     }
 
-    pub(crate) fn rate_limit(&self, digest: &str) -> String {
-        self.tagged(format_args!("r:{digest}"), "g")
+    /// Key of the requests of a caller, or of its calls of one tool. All keys of a caller are in one slot.
+    pub(crate) fn rate_limit(&self, caller: &str, tool: Option<&str>) -> String {
+        let tag = format_args!("r:{caller}");
+        tool.map_or_else(|| self.tagged(tag, "g"), |tool| self.tagged(tag, &format!("g:{tool}")))
     }
 
     /// Key that the check at start writes.

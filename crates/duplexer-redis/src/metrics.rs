@@ -7,6 +7,7 @@ use duplexer_core::metrics::{Description, MetricSource, Visitor, float};
 use duplexer_http::Health;
 
 use crate::shared::Shared;
+use crate::{nodes, sessions};
 
 const UP: Description = Description::gauge("duplexer.store.up", "1", "1 while the store answers");
 const OPERATION: Description = Description::histogram(
@@ -23,8 +24,16 @@ const INBOX_LAG: Description = Description::gauge(
 );
 const BUS_LAG: Description =
     Description::gauge("duplexer.store.bus.lag", "s", "Age of the last change when it was read");
-const MESSAGES: Description =
-    Description::counter("duplexer.store.messages", "{message}", "Messages between nodes, by direction");
+const MESSAGES: Description = Description::counter(
+    "duplexer.store.messages",
+    "{message}",
+    "Messages between nodes, by direction, kind and outcome",
+);
+const SESSIONS: Description = Description::counter(
+    "duplexer.store.sessions.entered",
+    "{message}",
+    "Messages for sessions, by whether they were admitted",
+);
 
 macro_rules! counters {
     ($($constant:ident = $name:literal, $unit:literal, $help:literal, $field:ident;)*) => {
@@ -32,7 +41,7 @@ macro_rules! counters {
 
         /// The descriptions of all values that [`Shared`](crate::Shared) offers to an exporter.
         pub const METRICS: &[Description] =
-            &[UP, OPERATION, LEASE_AGE, INBOX_LAG, BUS_LAG, MESSAGES, $($constant),*];
+            &[UP, OPERATION, LEASE_AGE, INBOX_LAG, BUS_LAG, MESSAGES, SESSIONS, $($constant),*];
 
         fn read_counters(shared: &Shared, visit: &mut dyn FnMut(&Description, u64)) {
             let stats = shared.stats();
@@ -43,7 +52,6 @@ macro_rules! counters {
 
 counters! {
     RETRIES = "duplexer.store.retries", "{retry}", "Operations that were repeated", retries;
-    SESSIONS = "duplexer.store.sessions.entered", "{message}", "Messages admitted to sessions", sessions_admitted;
     EVENTS = "duplexer.store.events.appended", "{event}", "Events stored", events_appended;
     BATCHES = "duplexer.store.batches.appended", "{batch}", "Batches of events stored", batches_appended;
     GAPS = "duplexer.store.events.gaps", "{gap}", "Readings that found events evicted", events_gaps;
@@ -71,9 +79,14 @@ impl MetricSource for Shared {
         visitor.value(&LEASE_AGE, &[namespace], link.lease.age().as_secs_f64());
         visitor.value(&INBOX_LAG, &[namespace], seconds(&counters.inbox_lag));
         visitor.value(&BUS_LAG, &[namespace], seconds(&counters.bus_lag));
-        let stats = self.stats();
-        for (direction, count) in [("sent", stats.messages_sent), ("received", stats.messages_received)] {
-            visitor.value(&MESSAGES, &[namespace, ("direction", direction)], float(count));
+        for key in nodes::message_labels() {
+            let (direction, kind, outcome) = key;
+            let labels = [namespace, ("direction", direction), ("kind", kind), ("outcome", outcome)];
+            visitor.value(&MESSAGES, &labels, float(counters.messages.get(&key)));
+        }
+        for outcome in sessions::OUTCOMES {
+            let count = counters.sessions_entered.get(&outcome);
+            visitor.value(&SESSIONS, &[namespace, ("outcome", outcome)], float(count));
         }
         for (name, outcome, durations) in counters.operations.read() {
             let labels = [namespace, ("operation", name), ("outcome", outcome)];

@@ -28,6 +28,17 @@ const MESSAGE: &str = "message";
 /// Expiry of an inbox in multiples of the lease.
 const INBOX_LEASES: u32 = 6;
 
+/// Label of a message in metrics that cannot be read.
+pub(crate) const UNREADABLE: (&str, &str, &str) = ("received", "unknown", "unreadable");
+
+/// Returns the labels of all messages in metrics: direction, kind, outcome.
+pub(crate) fn message_labels() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let kinds = ["response", "progress", "cancelled", "deleted", "posted"];
+    let outcomes = [("sent", "queued"), ("sent", "gone"), ("sent", "full"), ("received", "read")];
+    let of = move |(direction, outcome)| kinds.map(|kind| (direction, kind, outcome));
+    outcomes.into_iter().flat_map(of).chain([UNREADABLE])
+}
+
 /// The nodes of one server.
 #[derive(Clone)]
 pub(crate) struct RedisNodes {
@@ -51,16 +62,19 @@ impl Nodes for RedisNodes {
             let keys = &self.node.keys;
             let mut call = scripts::SEND.key(keys.lease(to));
             call.key(keys.inbox(to)).key(keys.inbox_bytes(to));
-            let text = value::json(&WireMessage::new(message)?)?.into_bytes();
+            let message = WireMessage::new(message)?;
+            let text = value::json(&message)?.into_bytes();
             call.arg(self.node.sealed(&scope(to), MESSAGE, text)?).arg(MAX_MESSAGES).arg(MAX_BYTES);
             call.arg(millis(self.node.settings.lease * INBOX_LEASES)).arg(keys.run_channel(to));
             let outcome: String = self.node.connection.run(&call).await?;
             self.node.counters.messages_sent.increment();
-            match outcome.as_str() {
-                "queued" => Ok(Sent::Queued),
-                "gone" => Ok(Sent::Gone),
-                _ => Err(StoreError::Full),
-            }
+            let (outcome, sent) = match outcome.as_str() {
+                "queued" => ("queued", Ok(Sent::Queued)),
+                "gone" => ("gone", Ok(Sent::Gone)),
+                _ => ("full", Err(StoreError::Full)),
+            };
+            self.node.counters.messages.increment(("sent", message.kind(), outcome));
+            sent
         })
     }
 
@@ -153,9 +167,11 @@ fn deliver(link: &Link, listener: &dyn NodeListener, run: RunId, stored: Vec<u8>
     match read() {
         Ok(message) => {
             link.counters.messages_received.increment();
+            link.counters.messages.increment(("received", message.kind(), "read"));
             listener.receive(message.read());
         }
         Err(error) => {
+            link.counters.messages.increment(UNREADABLE);
             tracing::warn!(error = %Chain(&error), "a message of another node cannot be read");
         }
     }
@@ -193,6 +209,16 @@ impl WireMessage {
             NodeMessage::Posted { link, message } => Self::Posted { link: *link, message: text(message)? },
             other => return Err(StoreError::Failed(format!("unknown message {other:?}").into())),
         })
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Response { .. } => "response",
+            Self::Progress { .. } => "progress",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Deleted { .. } => "deleted",
+            Self::Posted { .. } => "posted",
+        }
     }
 
     fn read(self) -> NodeMessage {

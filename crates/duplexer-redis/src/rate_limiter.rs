@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use duplexer_server::middleware::{
-    Deciding, Decision, LocalRateLimiter, Quota, RateCaller, RateKey, RateLimiter,
+    Deciding, Decision, LocalRateLimiter, Quota, RateCaller, RateLimiter, RateRequest, RefusedBy,
 };
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout};
@@ -55,39 +55,69 @@ impl RedisRateLimiter {
 }
 
 impl RateLimiter for RedisRateLimiter {
-    fn decide(&self, key: RateKey<'_>, quota: &Quota, _: Instant) -> Deciding {
-        let digest = digest(&key);
+    fn decide(&self, request: &RateRequest<'_>, _: Instant) -> Deciding {
+        let digested = Digested::of(request);
         if self.inner.is_pausing() {
-            return Deciding::Now(self.inner.decide_alone(&digest, quota));
+            return Deciding::Now(self.inner.decide_alone(&digested));
         }
-        let (inner, patience, quota) = (Arc::clone(&self.inner), self.patience, *quota);
+        let (inner, patience) = (Arc::clone(&self.inner), self.patience);
         Deciding::Later(Box::pin(async move {
-            if let Ok(Ok(decision)) = timeout(patience, inner.ask(&digest, &quota)).await {
+            if let Ok(Ok(decision)) = timeout(patience, inner.ask(&digested)).await {
                 return decision;
             }
             inner.pause();
-            inner.decide_alone(&digest, &quota)
+            inner.decide_alone(&digested)
         }))
     }
 }
 
+/// A request whose names are digests: the store learns neither a user nor an address.
+struct Digested {
+    caller: String,
+    requests: Option<Quota>,
+    tool: Option<(String, Quota)>,
+}
+
+impl Digested {
+    fn of(request: &RateRequest<'_>) -> Self {
+        Self {
+            caller: digest(&request.caller.to_bytes()),
+            requests: request.requests.copied(),
+            tool: request.tool.map(|(tool, quota)| (digest(tool.as_bytes()), *quota)),
+        }
+    }
+}
+
 impl Inner {
-    async fn ask(&self, digest: &str, quota: &Quota) -> Result<Decision, StoreError> {
-        let interval = quota.interval().as_secs_f64() * 1e6;
-        let burst = interval * f64::from(quota.max_burst());
-        let mut call = scripts::LIMIT.key(self.node.keys.rate_limit(digest));
-        call.arg(format!("{interval:.3}")).arg(format!("{burst:.3}"));
-        let wait: u64 = self.node.connection.run(&call).await?;
+    async fn ask(&self, request: &Digested) -> Result<Decision, StoreError> {
+        let Digested { caller, requests, tool } = request;
+        let keys = &self.node.keys;
+        let of_tool = tool.as_ref().map(|(tool, quota)| (keys.rate_limit(caller, Some(tool)), quota));
+        let of_caller = requests.as_ref().map(|quota| (keys.rate_limit(caller, None), quota));
+        let mut call = scripts::LIMIT.prepare_invoke();
+        for (key, quota) in [of_tool, of_caller].into_iter().flatten() {
+            let interval = quota.interval().as_secs_f64() * 1e6;
+            let burst = interval * f64::from(quota.max_burst());
+            call.key(key).arg(format!("{interval:.3}")).arg(format!("{burst:.3}"));
+        }
+        let (refused_by, wait): (usize, u64) = self.node.connection.run(&call).await?;
+        let by = if refused_by == 1 && tool.is_some() { RefusedBy::Tool } else { RefusedBy::Requests };
         Ok(match wait {
             0 => Decision::Admitted,
-            wait => Decision::Refused { retry_after: Duration::from_micros(wait) },
+            wait => Decision::Refused { by, retry_after: Duration::from_micros(wait) },
         })
     }
 
-    fn decide_alone(&self, digest: &str, quota: &Quota) -> Decision {
+    fn decide_alone(&self, request: &Digested) -> Decision {
         self.node.counters.rate_limits_alone.increment();
-        let key = RateKey { caller: RateCaller::All, tool: Some(digest) };
-        match self.alone.decide(key, &quota.share_of(self.nodes), Instant::now()) {
+        let requests = request.requests.map(|quota| quota.share_of(self.nodes));
+        let tool = request.tool.as_ref().map(|(tool, quota)| (tool, quota.share_of(self.nodes)));
+        let request = RateRequest {
+            caller: RateCaller::Principal { client: &request.caller, issuer: None, subject: None },
+            requests: requests.as_ref(),
+            tool: tool.as_ref().map(|(tool, quota)| (tool.as_str(), quota)),
+        };
+        match self.alone.decide(&request, Instant::now()) {
             Deciding::Now(decision) => decision,
             Deciding::Later(_) => Decision::Admitted,
         }
@@ -107,11 +137,11 @@ impl Inner {
     }
 }
 
-/// Returns the name of a key in the store, which contains neither a user nor an address.
-fn digest(key: &RateKey<'_>) -> String {
+/// Returns half of a SHA-256, in hexadecimal.
+fn digest(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut name = String::with_capacity(32);
-    for byte in Sha256::digest(key.to_bytes()).iter().take(16) {
+    for byte in Sha256::digest(bytes).iter().take(16) {
         let _ = write!(name, "{byte:02x}");
     }
     name

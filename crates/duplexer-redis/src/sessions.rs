@@ -131,15 +131,18 @@ impl SessionStore for Sessions {
     }
 }
 
+/// Outcomes of messages for sessions in metrics.
+pub(crate) const OUTCOMES: [&str; 4] = ["admitted", "unknown", "in_flight", "too_many"];
+
 impl Sessions {
     async fn try_admit(&self, id: &str, admission: &Admission<'_>) -> Result<Admitted, StoreError> {
         let keys = self.0.keys.session(id);
         let call = self.admission(&keys, admission)?;
         let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
         let admitted = match outcome.as_str() {
-            "unknown" => return Ok(Admitted::Unknown),
-            "in_flight" => return Ok(Admitted::InFlight),
-            "too_many" => return Ok(Admitted::TooMany),
+            "unknown" => return Ok(self.refused("unknown", Admitted::Unknown)),
+            "in_flight" => return Ok(self.refused("in_flight", Admitted::InFlight)),
+            "too_many" => return Ok(self.refused("too_many", Admitted::TooMany)),
             "current" => Admitted::Current,
             "record" => {
                 let fields = self.readable(id, value::next(&mut rest)?)?;
@@ -149,7 +152,13 @@ impl Sessions {
             _ => return Err(later_layout(&value::next::<String>(&mut rest)?)),
         };
         self.0.counters.sessions_admitted.increment();
+        self.0.counters.sessions_entered.increment("admitted");
         Ok(admitted)
+    }
+
+    fn refused(&self, outcome: &'static str, admitted: Admitted) -> Admitted {
+        self.0.counters.sessions_entered.increment(outcome);
+        admitted
     }
 
     fn admission(

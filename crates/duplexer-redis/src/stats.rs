@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use duplexer_core::metrics::{Distribution, Histogram};
@@ -50,6 +50,10 @@ macro_rules! counters {
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
             pub(crate) operations: Operations,
+            /// Messages for sessions, by outcome.
+            pub(crate) sessions_entered: Tally<&'static str>,
+            /// Messages between nodes, by direction, kind and outcome.
+            pub(crate) messages: Tally<(&'static str, &'static str, &'static str)>,
             /// Age of the last message and of the last change when they were read, in milliseconds.
             pub(crate) inbox_lag: AtomicU64,
             pub(crate) bus_lag: AtomicU64,
@@ -96,6 +100,20 @@ impl Counter {
 
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters by the values of labels. The values are from fixed lists, so there are few.
+#[derive(Debug, Default)]
+pub(crate) struct Tally<K>(Mutex<BTreeMap<K, u64>>);
+
+impl<K: Ord> Tally<K> {
+    pub(crate) fn increment(&self, key: K) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+    }
+
+    pub(crate) fn get(&self, key: &K) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied().unwrap_or_default()
     }
 }
 

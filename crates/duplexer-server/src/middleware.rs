@@ -25,7 +25,7 @@ pub use audit_log::{AuditLog, AuditLogBuilder};
 pub use concurrency_limit::ConcurrencyLimit;
 pub use duplexer_core::dispatch::Message;
 pub use rate_limit::{
-    Deciding, Decision, LocalRateLimiter, Quota, RateCaller, RateKey, RateLimit, RateLimiter,
+    Deciding, Decision, LocalRateLimiter, Quota, RateCaller, RateLimit, RateLimiter, RateRequest, RefusedBy,
 };
 pub use redaction::{Redaction, RedactionBuilder, RedactionError};
 pub use response_limit::ResponseLimit;

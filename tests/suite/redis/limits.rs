@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use duplexer_core::metrics::{Description, Distribution, Label, MetricSource, Visitor};
 use duplexer_redis::{METRICS, RedisRateLimiter};
-use duplexer_server::middleware::{Deciding, Decision, Quota, RateCaller, RateKey, RateLimiter as _};
+use duplexer_server::middleware::{
+    Deciding, Decision, Quota, RateCaller, RateLimiter as _, RateRequest, RefusedBy,
+};
 use duplexer_tests::proxy::{Fault, Proxy};
 use tokio::time::Instant;
 
@@ -13,12 +15,13 @@ use super::store::Store;
 /// Longer than a loaded machine needs.
 const LONG: Duration = Duration::from_secs(30);
 
-fn key<'a>(client: &'a str, tool: &'a str) -> RateKey<'a> {
-    RateKey { caller: RateCaller::Principal { client, issuer: None, subject: None }, tool: Some(tool) }
+fn call<'a>(client: &'a str, tool: &'a str, quota: &'a Quota) -> RateRequest<'a> {
+    let caller = RateCaller::Principal { client, issuer: None, subject: None };
+    RateRequest { caller, requests: None, tool: Some((tool, quota)) }
 }
 
-async fn decide(limiter: &RedisRateLimiter, key: RateKey<'_>, quota: &Quota) -> Decision {
-    match limiter.decide(key, quota, Instant::now()) {
+async fn decide(limiter: &RedisRateLimiter, request: RateRequest<'_>) -> Decision {
+    match limiter.decide(&request, Instant::now()) {
         Deciding::Now(decision) => decision,
         Deciding::Later(decision) => decision.await,
     }
@@ -33,19 +36,43 @@ async fn nodes_share_a_quota() {
     let quota = Quota::per_hour(10);
     let mut refused = Vec::new();
     for attempt in 0..20 {
-        if let Decision::Refused { retry_after } =
-            decide(&limiters[attempt % 2], key("ada", "a"), &quota).await
-        {
+        let decision = decide(&limiters[attempt % 2], call("ada", "a", &quota)).await;
+        if let Decision::Refused { by, retry_after } = decision {
+            assert_eq!(by, RefusedBy::Tool);
             refused.push(retry_after);
         }
     }
     assert_eq!(refused.len(), 10);
     let expected = Duration::from_secs(330)..=Duration::from_secs(360);
     assert!(refused.iter().all(|wait| expected.contains(wait)), "{refused:?}");
-    for other in [key("bob", "a"), key("ada", "b")] {
-        assert_eq!(decide(&limiters[0], other, &quota).await, Decision::Admitted);
+    for other in [call("bob", "a", &quota), call("ada", "b", &quota)] {
+        assert_eq!(decide(&limiters[0], other).await, Decision::Admitted);
     }
     assert_eq!(nodes[0].stats().rate_limits_alone + nodes[1].stats().rate_limits_alone, 0);
+}
+
+/// A request is counted by the quotas of caller and tool in one step: one that is refused uses up neither.
+#[tokio::test]
+async fn a_request_is_counted_by_both_quotas_or_by_none() {
+    let Some(store) = Store::start("a rate limit with two quotas").await else { return };
+    let limiter = store.node().await.rate_limiter(1).patience(LONG);
+    let (requests, tool) = (Quota::per_hour(3), Quota::per_hour(1));
+    let search = RateRequest { requests: Some(&requests), ..call("ada", "search", &tool) };
+    let other = RateRequest { tool: None, ..search };
+    assert_eq!(decide(&limiter, search).await, Decision::Admitted);
+    for _ in 0..5 {
+        let decision = decide(&limiter, search).await;
+        assert!(matches!(decision, Decision::Refused { by: RefusedBy::Tool, .. }), "{decision:?}");
+    }
+    for _ in 0..2 {
+        assert_eq!(decide(&limiter, other).await, Decision::Admitted);
+    }
+    let decision = decide(&limiter, other).await;
+    assert!(matches!(decision, Decision::Refused { by: RefusedBy::Requests, .. }), "{decision:?}");
+    let find = RateRequest { tool: Some(("find", &tool)), ..search };
+    let decision = decide(&limiter, find).await;
+    assert!(matches!(decision, Decision::Refused { by: RefusedBy::Requests, .. }), "{decision:?}");
+    assert_eq!(decide(&limiter, RateRequest { requests: None, ..find }).await, Decision::Admitted);
 }
 
 /// What is stored of a caller is a digest, and it expires.
@@ -53,7 +80,7 @@ async fn nodes_share_a_quota() {
 async fn a_limit_stores_no_name_and_nothing_for_ever() {
     let Some(store) = Store::start("keys of rate limits").await else { return };
     let limiter = store.node().await.rate_limiter(1).patience(LONG);
-    decide(&limiter, key("ada@example.com", "secret-tool"), &Quota::per_minute(1)).await;
+    decide(&limiter, call("ada@example.com", "secret-tool", &Quota::per_minute(1))).await;
     let mut commands = store.commands().await;
     let names: Vec<String> = redis::cmd("KEYS").arg("*{r:*").query_async(&mut commands).await.unwrap();
     let [name] = &names[..] else { panic!("{names:?}") };
@@ -72,7 +99,7 @@ async fn a_node_without_the_store_counts_alone_with_its_share() {
     let quota = Quota::per_hour(20);
     let mut admitted = 0;
     for _ in 0..12 {
-        admitted += usize::from(decide(&limiter, key("ada", "a"), &quota).await == Decision::Admitted);
+        admitted += usize::from(decide(&limiter, call("ada", "a", &quota)).await == Decision::Admitted);
     }
     assert_eq!(admitted, 5, "a quarter of 20");
     assert_eq!(node.stats().rate_limits_alone, 12);
@@ -87,8 +114,11 @@ async fn a_silent_store_does_not_block_a_request() {
     let node = connect.await.unwrap();
     let limiter = node.rate_limiter(1).patience(Duration::from_millis(50));
     proxy.set(Fault::Hold);
-    assert_eq!(decide(&limiter, key("ada", "a"), &Quota::per_hour(1)).await, Decision::Admitted);
-    let next = decide(&limiter, key("ada", "a"), &Quota::per_hour(1)).await;
+    let quota = Quota::per_hour(1);
+    // Both quotas in one step: the patience is that of the request.
+    let request = RateRequest { requests: Some(&quota), ..call("ada", "a", &quota) };
+    assert_eq!(decide(&limiter, request).await, Decision::Admitted);
+    let next = decide(&limiter, request).await;
     assert!(matches!(next, Decision::Refused { .. }), "{next:?}");
     assert_eq!(node.stats().rate_limits_alone, 2);
 }
@@ -112,7 +142,7 @@ impl Visitor for Seen {
 async fn a_node_offers_its_counters() {
     let Some(store) = Store::start("metrics of a node").await else { return };
     let node = store.node().await;
-    decide(&node.rate_limiter(1).patience(LONG), key("ada", "a"), &Quota::per_hour(1)).await;
+    decide(&node.rate_limiter(1).patience(LONG), call("ada", "a", &Quota::per_hour(1))).await;
     let mut seen = Seen::default();
     node.read(&mut seen);
     for of in METRICS {

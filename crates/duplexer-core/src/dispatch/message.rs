@@ -127,8 +127,14 @@ impl Message {
 
     /// Returns whether both are one message: method and params are the same text at the same place.
     pub fn is_same(&self, other: &Self) -> bool {
-        let at = |text: &str| (text.as_ptr().addr(), text.len());
-        at(self.method()) == at(other.method()) && self.params().map(at) == other.params().map(at)
+        let at = |text: &ByteString| (text.as_ptr().addr(), text.len());
+        // Ranges of one text are compared without cutting the text.
+        let same_method = match (&self.method, &other.method) {
+            (MethodName::InText(one), MethodName::InText(other)) => one == other,
+            (MethodName::Own(one), MethodName::Own(other)) => at(one) == at(other),
+            _ => false,
+        };
+        same_method && at(&self.text) == at(&other.text) && self.params == other.params
     }
 
     /// Returns the text that the ranges refer to: the whole frame, if it arrived as one.

@@ -4,7 +4,7 @@
 mod local;
 mod quota;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,10 @@ pub use quota::Quota;
 /// Refuses requests of callers that send too many: error -32005 with the time to wait, over HTTP status 429 with
 /// `Retry-After`. Notifications are not counted.
 ///
-/// A caller is a principal; without one, the client's address, if the service knows it; otherwise all such callers are one.
+/// A caller is a principal; without one, the client's address, if the service knows it; otherwise all such callers are one. Of an
+/// IPv6 address the first 64 bits count: the rest is the client's to choose.
+///
+/// A request that is refused uses up no quota.
 ///
 /// ```
 /// use duplexer::middleware::{Quota, RateLimit};
@@ -89,8 +92,20 @@ impl RateLimit {
                 let (client, issuer, subject) = principal.identity();
                 RateCaller::Principal { client, issuer, subject }
             }
-            (By::Caller, None) => cx.transport().client_address.map_or(RateCaller::All, RateCaller::Address),
+            (By::Caller, None) => {
+                let address = cx.transport().client_address.map(network);
+                address.map_or(RateCaller::All, RateCaller::Address)
+            }
         }
+    }
+}
+
+/// Returns what is counted of an address. A client has all addresses of an IPv6 network of 64 bits, and must not have their
+/// quotas.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 
@@ -104,43 +119,38 @@ impl Middleware for RateLimit {
         if cx.request_id().is_none() {
             return next.run(cx, message);
         }
-        let caller = self.caller(&cx);
-        let now = Instant::now();
-        let mut later = Vec::new();
-        let mut decide = |tool: Option<&str>, quota: &Quota| {
-            let key = RateKey { caller, tool };
-            match self.limiter.decide(key, quota, now) {
-                Deciding::Now(Decision::Admitted) => None,
-                Deciding::Now(Decision::Refused { retry_after }) => Some(refused(tool, retry_after)),
-                Deciding::Later(decision) => {
-                    later.push((tool.map(str::to_owned), decision));
-                    None
-                }
-            }
+        let request = RateRequest {
+            caller: self.caller(&cx),
+            requests: self.requests.as_ref(),
+            tool: self.tools.of(&message),
         };
-        let of_tool = self.tools.of(&message).and_then(|(tool, quota)| decide(Some(tool), quota));
-        let of_all = || self.requests.as_ref().and_then(|quota| decide(None, quota));
-        if let Some(refused) = of_tool.or_else(of_all) {
-            return Box::pin(std::future::ready(Err(refused)));
-        }
-        if later.is_empty() {
+        if request.requests.is_none() && request.tool.is_none() {
             return next.run(cx, message);
         }
-        Box::pin(async move {
-            for (rule, decision) in later {
-                if let Decision::Refused { retry_after } = decision.await {
-                    return Err(refused(rule.as_deref(), retry_after));
-                }
+        match self.limiter.decide(&request, Instant::now()) {
+            Deciding::Now(Decision::Admitted) => next.run(cx, message),
+            Deciding::Now(Decision::Refused { by, retry_after }) => {
+                let refused = refused(by, request.tool.map(|(tool, _)| tool), retry_after);
+                Box::pin(std::future::ready(Err(refused)))
             }
-            next.future(cx, &message).await
-        })
+            Deciding::Later(decision) => {
+                let tool = request.tool.map(|(tool, _)| tool.to_owned());
+                Box::pin(async move {
+                    if let Decision::Refused { by, retry_after } = decision.await {
+                        return Err(refused(by, tool.as_deref(), retry_after));
+                    }
+                    next.future(cx, &message).await
+                })
+            }
+        }
     }
 }
 
-fn refused(tool: Option<&str>, retry_after: Duration) -> McpError {
-    match tool {
-        Some(tool) => Busy::new(format!("Too many calls of '{tool}'"), retry_after).into(),
-        None => Busy::new("Too many requests", retry_after).into(),
+#[cold]
+fn refused(by: RefusedBy, tool: Option<&str>, retry_after: Duration) -> McpError {
+    match (by, tool) {
+        (RefusedBy::Tool, Some(tool)) => Busy::new(format!("Too many calls of '{tool}'"), retry_after).into(),
+        _ => Busy::new("Too many requests", retry_after).into(),
     }
 }
 
@@ -156,9 +166,20 @@ impl std::fmt::Debug for RateLimit {
 
 /// Counts requests. [`LocalRateLimiter`] does so in this process, `Shared::rate_limiter` of `duplexer-redis` for all nodes.
 pub trait RateLimiter: Send + Sync + 'static {
-    /// Counts one request of a key, or refuses it. All requests of a key come with the same quota. `now` is the current time: a
-    /// limiter with a clock of its own ignores it.
-    fn decide(&self, key: RateKey<'_>, quota: &Quota, now: Instant) -> Deciding;
+    /// Counts a request by all of its quotas, or refuses it and counts it by none. `now` is the current time: a limiter with a
+    /// clock of its own ignores it.
+    fn decide(&self, request: &RateRequest<'_>, now: Instant) -> Deciding;
+}
+
+/// A request and its quotas. Requests of one caller come with the same quota every time, and so do the calls of one tool.
+#[derive(Clone, Copy, Debug)]
+pub struct RateRequest<'a> {
+    /// The caller.
+    pub caller: RateCaller<'a>,
+    /// The quota of all requests of the caller, if they have one.
+    pub requests: Option<&'a Quota>,
+    /// The tool that is called, if its calls have a quota, and that quota.
+    pub tool: Option<(&'a str, &'a Quota)>,
 }
 
 /// A decision that is made, or that a store has yet to make.
@@ -185,18 +206,20 @@ pub enum Decision {
     Admitted,
     /// It is not, and was not counted.
     Refused {
-        /// The time after which the next request is within the quota.
+        /// The quota that it is not within: of several, the one with the longest wait.
+        by: RefusedBy,
+        /// The time after which the same request is within its quotas.
         retry_after: Duration,
     },
 }
 
-/// What a limit counts by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RateKey<'a> {
-    /// The caller.
-    pub caller: RateCaller<'a>,
-    /// The tool, if the quota is that of a tool.
-    pub tool: Option<&'a str>,
+/// Which quota a request is not within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedBy {
+    /// That of all requests of the caller.
+    Requests,
+    /// That of the tool.
+    Tool,
 }
 
 /// Whose requests are counted together.
@@ -218,8 +241,8 @@ pub enum RateCaller<'a> {
     All,
 }
 
-impl RateKey<'_> {
-    /// Returns the key as bytes, from which a store makes a name. Different keys have different bytes.
+impl RateCaller<'_> {
+    /// Returns the caller as bytes, from which a store makes a name. Different callers have different bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(128);
         let mut part = |part: Option<&[u8]>| {
@@ -228,8 +251,7 @@ impl RateKey<'_> {
             bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
             bytes.extend_from_slice(part);
         };
-        part(self.tool.map(str::as_bytes));
-        match self.caller {
+        match *self {
             RateCaller::Principal { client, issuer, subject } => {
                 part(Some(client.as_bytes()));
                 part(issuer.map(str::as_bytes));
@@ -248,10 +270,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_keys_have_different_bytes() {
+    fn different_callers_have_different_bytes() {
         let principal = |client, issuer, subject| RateCaller::Principal { client, issuer, subject };
         let callers = [
             principal("a", None, None),
+            principal("a", Some(""), None),
             principal("a", Some("b"), None),
             principal("a", None, Some("b")),
             principal("ab", None, None),
@@ -259,11 +282,18 @@ mod tests {
             RateCaller::Address([0, 0, 0, 0, 0, 0, 0, 1].into()),
             RateCaller::All,
         ];
-        let keys = callers
-            .into_iter()
-            .flat_map(|caller| [None, Some("a"), Some("")].map(|tool| RateKey { caller, tool }.to_bytes()));
-        let keys: Vec<_> = keys.collect();
-        let distinct: std::collections::HashSet<_> = keys.iter().collect();
-        assert_eq!(distinct.len(), keys.len());
+        let bytes = callers.map(|caller| caller.to_bytes());
+        let distinct: std::collections::HashSet<_> = bytes.iter().collect();
+        assert_eq!(distinct.len(), bytes.len());
+    }
+
+    #[test]
+    fn of_an_ipv6_address_only_the_network_counts() {
+        let check = |address: &str, expected: &str| {
+            assert_eq!(network(address.parse().unwrap()), expected.parse::<IpAddr>().unwrap());
+        };
+        check("192.0.2.7", "192.0.2.7");
+        check("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::");
+        check("2001:db8:1:2::", "2001:db8:1:2::");
     }
 }

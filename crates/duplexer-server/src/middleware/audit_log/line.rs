@@ -81,7 +81,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments_sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<&'a RawValue>,
+    arguments: Option<Box<RawValue>>,
 }
 
 impl Facts<'_> {
@@ -112,9 +112,7 @@ impl Facts<'_> {
             transport: cx.transport().kind,
             revision: cx.protocol_version().as_str(),
             arguments_sha256: arguments.map(hash),
-            arguments: arguments
-                .filter(|_| kept == Arguments::Text)
-                .and_then(|text| serde_json::from_str(text).ok()),
+            arguments: arguments.filter(|_| kept == Arguments::Text).and_then(in_one_line),
         };
         let mut text = Vec::with_capacity(512);
         if serde_json::to_writer(&mut text, &line).is_err() {
@@ -134,6 +132,12 @@ fn hash(arguments: &str) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+/// Returns a JSON text without line breaks. They can only be between its parts, where a blank means the same, and a client could
+/// forge lines of the log with them.
+fn in_one_line(text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.replace(['\n', '\r'], " ")).ok()
 }
 
 fn truncated(text: &str) -> &str {

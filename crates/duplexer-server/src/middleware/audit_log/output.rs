@@ -63,7 +63,9 @@ impl Output {
 
 impl State {
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        self.target.rotate();
+        if self.target.rotate() {
+            self.torn = false;
+        }
         if self.unreported > 0 {
             let (time, lines) = (UnixMillis::from(SystemTime::now()).rfc3339(), self.unreported);
             let report = format!("{{\"time\":\"{time}\",\"event\":\"lost\",\"lines\":{lines}}}\n");
@@ -116,21 +118,37 @@ impl Target {
         }
     }
 
-    /// Starts a new file when this one is full. If that fails, goes on with this one: no line is lost for it.
-    fn rotate(&mut self) {
-        let Self::File { path, file, size, rotate_at, keep } = self else { return };
+    /// Starts a new file when this one is full, and returns whether it did. If that fails, goes on with this one: no line is
+    /// lost for it.
+    fn rotate(&mut self) -> bool {
+        let Self::File { path, file, size, rotate_at, keep } = self else { return false };
         if *size < *rotate_at {
-            return;
+            return false;
         }
-        match shift(path, *keep).and_then(|()| open(path)) {
-            Ok((next, length)) => (*file, *size) = (next, length),
+        match next_file(path, file, *keep) {
+            Ok((next, length)) => {
+                (*file, *size) = (next, length);
+                true
+            }
             Err(error) => {
                 tracing::error!(%error, "the audit log cannot be rotated");
                 // Tries again after as many bytes.
                 *size = 0;
+                false
             }
         }
     }
+}
+
+/// Moves the current file away and opens the next one. With nothing to keep, the current file is emptied.
+fn next_file(path: &Path, current: &File, keep: usize) -> io::Result<(File, u64)> {
+    if keep == 0 {
+        // Not removed: if no other could be opened then, lines would go to a file without a name.
+        current.set_len(0)?;
+    } else {
+        shift(path, keep)?;
+    }
+    open(path)
 }
 
 fn open(path: &Path) -> io::Result<(File, u64)> {
@@ -155,8 +173,9 @@ fn is_torn(path: &Path, size: u64) -> io::Result<bool> {
 
 /// Renames each rotated file to the next number and the current file to the first. The oldest is replaced.
 fn shift(path: &Path, keep: usize) -> io::Result<()> {
-    if keep == 0 {
-        return std::fs::remove_file(path);
+    if !path.try_exists()? {
+        // Moved before, by an attempt that could not open the next file, or by another program.
+        return Ok(());
     }
     for number in (1..keep).rev() {
         match std::fs::rename(numbered(path, number), numbered(path, number + 1)) {
@@ -257,6 +276,49 @@ mod tests {
         std::fs::write(&path, "6 f").unwrap();
         Output::file(path, 100, 2).unwrap().write(b"7 ggg\n");
         assert_eq!(read("").as_deref(), Some("6 f\n7 ggg\n"));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Returns a folder for one test, and a function that reads a file of the log in it.
+    fn folder(name: &str) -> (PathBuf, impl Fn(&str) -> Option<String>) {
+        let folder = std::env::temp_dir().join(format!("duplexer-audit-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("audit.jsonl");
+        (folder, move |suffix| std::fs::read_to_string(format!("{}{suffix}", path.display())).ok())
+    }
+
+    /// As after an attempt that has renamed the file and could not open the next one.
+    #[test]
+    fn a_file_that_was_moved_is_followed_by_a_new_one() {
+        let (folder, read) = folder("moved");
+        let output = Output::file(folder.join("audit.jsonl"), 6, 2).unwrap();
+        output.write(b"1 aaa\n");
+        std::fs::rename(folder.join("audit.jsonl"), folder.join("audit.jsonl.1")).unwrap();
+        output.write(b"2 bbb\n");
+        output.write(b"3 ccc\n");
+        assert_eq!(read("").as_deref(), Some("3 ccc\n"));
+        assert_eq!(read(".1").as_deref(), Some("2 bbb\n"));
+        assert_eq!(read(".2").as_deref(), Some("1 aaa\n"));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_log_that_keeps_no_rotated_files_empties_its_file() {
+        let (folder, read) = folder("emptied");
+        let output = Output::file(folder.join("audit.jsonl"), 12, 0).unwrap();
+        for line in ["1 aaa\n", "2 bbb\n", "3 ccc\n"] {
+            output.write(line.as_bytes());
+        }
+        assert_eq!((read("").as_deref(), read(".1")), (Some("3 ccc\n"), None));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_end_of_a_torn_line_is_not_the_beginning_of_the_next_file() {
+        let (folder, read) = folder("torn");
+        std::fs::write(folder.join("audit.jsonl"), "1 aaa").unwrap();
+        Output::file(folder.join("audit.jsonl"), 5, 1).unwrap().write(b"2 bbb\n");
+        assert_eq!((read(".1").as_deref(), read("").as_deref()), (Some("1 aaa"), Some("2 bbb\n")));
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -1,7 +1,11 @@
 //! A rate limiter in the memory of this process, whose table never grows: sixteen-way sets, as in the cache of a processor.
 //! A key is 64 bits of a keyed hash, and its state one number. A key that is idle needs no entry, so its entry is free.
+//!
+//! The keys of one caller, its own and one for each tool with a quota, are in different sets of one stripe. So one lock is enough
+//! to count a request by all of its quotas or by none.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher as _};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::quota::nanoseconds;
-use super::{Deciding, Decision, Quota, RateKey, RateLimiter};
+use super::{Deciding, Decision, Quota, RateCaller, RateLimiter, RateRequest, RefusedBy};
 
 /// Entries of one set.
 const WAYS: usize = 16;
@@ -28,17 +32,27 @@ const DEFAULT_KEYS: usize = 100_000;
 #[derive(Debug)]
 pub struct LocalRateLimiter {
     stripes: Vec<Mutex<Stripe>>,
-    sets_per_stripe: usize,
     hasher: foldhash::quality::RandomState,
     start: Instant,
     evicted: AtomicU64,
 }
 
-/// The entries of some sets: hashes of keys, and when the keys are idle, in nanoseconds.
+/// Some sets. Arrays of numbers, because the allocator gives them zeroed, and so without memory until they are used.
 #[derive(Debug)]
-struct Stripe {
-    keys: Vec<u64>,
-    idle_at: Vec<u64>,
+struct Stripe(Vec<Set>);
+
+/// Hashes of keys, zero in a free entry, and when the keys are idle, in nanoseconds.
+type Set = [[u64; WAYS]; 2];
+
+/// What counting a request by one quota would change.
+struct Counted {
+    key: u64,
+    set: usize,
+    /// Where in the set the key is, or would best be.
+    at: usize,
+    idle_at: u64,
+    /// Time until the request is within the quota; zero if it is.
+    wait: u64,
 }
 
 impl LocalRateLimiter {
@@ -54,12 +68,10 @@ impl LocalRateLimiter {
     pub fn with_capacity(keys: usize) -> Self {
         // A quarter full: a set of sixteen with four keys on average is full once in a million. If half full, it would be once in
         // three hundred, and a full set forgets keys all the time.
-        let sets_per_stripe = (keys.saturating_mul(4)).div_ceil(WAYS * STRIPES).max(1);
-        let entries = sets_per_stripe * WAYS;
-        let stripe = || Mutex::new(Stripe { keys: vec![0; entries], idle_at: vec![0; entries] });
+        let sets = (keys.saturating_mul(4)).div_ceil(WAYS * STRIPES).max(1);
+        let stripe = || Mutex::new(Stripe(vec![[[0; WAYS]; 2]; sets]));
         Self {
             stripes: (0..STRIPES).map(|_| stripe()).collect(),
-            sets_per_stripe,
             hasher: foldhash::quality::RandomState::default(),
             start: Instant::now(),
             evicted: AtomicU64::new(0),
@@ -67,48 +79,140 @@ impl LocalRateLimiter {
     }
 
     /// Decides at a time of the caller's clock, which never goes back. For simulations.
-    pub fn decide_at(&self, key: RateKey<'_>, quota: &Quota, now: Duration) -> Decision {
-        let hash = self.hasher.hash_one(key);
-        let parts = usize::try_from(hash >> 16).unwrap_or(usize::MAX);
-        let (stripe, set) = (parts % STRIPES, parts / STRIPES % self.sets_per_stripe);
-        let Some(stripe) = self.stripes.get(stripe) else { return Decision::Admitted };
+    pub fn decide_at(&self, request: &RateRequest<'_>, now: Duration) -> Decision {
+        let now = nanoseconds(now);
+        let caller = self.hash_caller(request.caller);
+        let tool = request.tool.map(|(tool, quota)| (self.hash_tool(caller, tool), quota));
+        // The set is chosen by the upper bits, and the place in it by the lowest.
+        let Some(stripe) = self.stripes.get(low_bits(caller >> 8) % STRIPES) else {
+            return Decision::Admitted;
+        };
         let mut stripe = stripe.lock().unwrap_or_else(PoisonError::into_inner);
-        // Zero is a free entry.
-        let (decision, forgotten) = stripe.decide(set * WAYS, hash | 1, quota, nanoseconds(now));
-        if forgotten {
-            self.evicted.fetch_add(1, Ordering::Relaxed);
+        let tool = tool.map(|(key, quota)| stripe.count(key, quota, now));
+        let requests = request.requests.map(|quota| stripe.count(caller, quota, now));
+        let wait = |counted: &Option<Counted>| counted.as_ref().map_or(0, |counted| counted.wait);
+        let (for_tool, for_requests) = (wait(&tool), wait(&requests));
+        if for_tool | for_requests != 0 {
+            let retry_after = Duration::from_nanos(for_tool.max(for_requests));
+            let by = if for_tool >= for_requests { RefusedBy::Tool } else { RefusedBy::Requests };
+            return Decision::Refused { by, retry_after };
         }
-        decision
+        if let Some(counted) = &tool {
+            self.note(stripe.store(counted, now));
+        }
+        if let Some(counted) = &requests {
+            self.note(stripe.store(counted, now));
+        }
+        Decision::Admitted
     }
 
     /// Returns how many keys were forgotten before they were idle, because there were too many.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }
+
+    fn note(&self, stored: Stored) {
+        if stored == Stored::InPlaceOfAnother {
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the key of a caller, which is never zero. What kind of caller it is and which parts it has is hashed with the
+    /// parts, and the hasher depends on their lengths: no parts can be moved to make another caller the same.
+    fn hash_caller(&self, caller: RateCaller<'_>) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        match caller {
+            RateCaller::All => hasher.write_u8(0),
+            RateCaller::Address(IpAddr::V4(address)) => {
+                hasher.write_u64(u64::from(address.to_bits()) << 8 | 1);
+            }
+            RateCaller::Address(IpAddr::V6(address)) => {
+                hasher.write_u8(2);
+                hasher.write_u128(address.to_bits());
+            }
+            RateCaller::Principal { client, issuer, subject } => {
+                hasher.write_u8(4 | u8::from(issuer.is_some()) | u8::from(subject.is_some()) << 1);
+                hasher.write(client.as_bytes());
+                if let Some(issuer) = issuer {
+                    hasher.write(issuer.as_bytes());
+                }
+                if let Some(subject) = subject {
+                    hasher.write(subject.as_bytes());
+                }
+            }
+        }
+        hasher.finish() | 1
+    }
+
+    /// Returns the key of a tool that a caller calls.
+    fn hash_tool(&self, caller: u64, tool: &str) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u64(caller);
+        hasher.write(tool.as_bytes());
+        hasher.finish() | 1
+    }
+}
+
+fn low_bits(hash: u64) -> usize {
+    usize::try_from(hash & 0xffff_ffff).unwrap_or_default()
+}
+
+/// Whether storing a key had a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    InItsPlace,
+    InPlaceOfAnother,
 }
 
 impl Stripe {
-    /// Decides for a key of the set at `start`. Also returns whether another key was forgotten for it.
-    fn decide(&mut self, start: usize, key: u64, quota: &Quota, now: u64) -> (Decision, bool) {
-        let set = start..start + WAYS;
-        let (Some(keys), Some(idle_at)) = (self.keys.get_mut(set.clone()), self.idle_at.get_mut(set)) else {
-            return (Decision::Admitted, false);
-        };
-        let known = keys.iter().position(|known| *known == key);
-        // A free entry has been idle since the start of the clock.
-        let least = || (0..WAYS).min_by_key(|at| idle_at.get(*at).copied()).unwrap_or_default();
-        let at = known.unwrap_or_else(least);
-        let (Some(held), Some(idle_at)) = (keys.get_mut(at), idle_at.get_mut(at)) else {
-            return (Decision::Admitted, false);
-        };
-        let forgotten = known.is_none() && *idle_at > now;
-        if known.is_none() {
-            (*held, *idle_at) = (key, 0);
+    /// Counts a request of a key, without storing the result.
+    fn count(&self, key: u64, quota: &Quota, now: u64) -> Counted {
+        let set = low_bits(((u128::from(key) * self.0.len() as u128) >> 64) as u64);
+        let mut at = low_bits(key >> 1) % WAYS;
+        let mut known = 0;
+        if let Some([keys, idle_at]) = self.0.get(set) {
+            if keys.get(at) != Some(&key) {
+                at = find(keys, key).unwrap_or(at);
+            }
+            if keys.get(at) == Some(&key) {
+                known = idle_at.get(at).copied().unwrap_or_default();
+            }
         }
-        let (decision, after) = quota.decide(*idle_at, now);
-        *idle_at = after;
-        (decision, forgotten)
+        let (idle_at, wait) = quota.count(known, now);
+        Counted { key, set, at, idle_at, wait }
     }
+
+    /// Stores what was counted.
+    fn store(&mut self, counted: &Counted, now: u64) -> Stored {
+        let Counted { key, set, mut at, idle_at: next, .. } = *counted;
+        let mut stored = Stored::InItsPlace;
+        let Some([keys, idle_at]) = self.0.get_mut(set) else { return stored };
+        // Not so if the key is new, or if the other key of the request has just taken its place.
+        if keys.get(at) != Some(&key) {
+            (at, stored) = vacate(idle_at, at, now);
+            if let Some(held) = keys.get_mut(at) {
+                *held = key;
+            }
+        }
+        if let Some(held) = idle_at.get_mut(at) {
+            *held = next;
+        }
+        stored
+    }
+}
+
+#[cold]
+fn find(keys: &[u64; WAYS], key: u64) -> Option<usize> {
+    keys.iter().position(|known| *known == key)
+}
+
+/// Returns the entry for a new key: the preferred one, if its key is idle, or else the one that is or will be idle first.
+#[cold]
+fn vacate(idle_at: &[u64; WAYS], preferred: usize, now: u64) -> (usize, Stored) {
+    let is_idle = |at: usize| idle_at.get(at).is_some_and(|idle_at| *idle_at <= now);
+    let least = || (0..WAYS).min_by_key(|at| idle_at.get(*at).copied()).unwrap_or_default();
+    let at = if is_idle(preferred) { preferred } else { least() };
+    (at, if is_idle(at) { Stored::InItsPlace } else { Stored::InPlaceOfAnother })
 }
 
 impl Default for LocalRateLimiter {
@@ -118,18 +222,21 @@ impl Default for LocalRateLimiter {
 }
 
 impl RateLimiter for LocalRateLimiter {
-    fn decide(&self, key: RateKey<'_>, quota: &Quota, now: Instant) -> Deciding {
-        Deciding::Now(self.decide_at(key, quota, now.duration_since(self.start)))
+    fn decide(&self, request: &RateRequest<'_>, now: Instant) -> Deciding {
+        Deciding::Now(self.decide_at(request, now.duration_since(self.start)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::RateCaller;
     use super::*;
 
-    fn key(client: &str) -> RateKey<'_> {
-        RateKey { caller: RateCaller::Principal { client, issuer: None, subject: None }, tool: None }
+    fn caller(client: &str) -> RateCaller<'_> {
+        RateCaller::Principal { client, issuer: None, subject: None }
+    }
+
+    fn request<'a>(client: &'a str, quota: &'a Quota) -> RateRequest<'a> {
+        RateRequest { caller: caller(client), requests: Some(quota), tool: None }
     }
 
     /// Each of `keys` callers sends `each` requests, evenly in `time`. Returns the admitted ones.
@@ -139,7 +246,7 @@ mod tests {
         for round in 0..each {
             let now = time * round / each;
             for name in &names {
-                admitted += u64::from(limiter.decide_at(key(name), &quota, now) == Decision::Admitted);
+                admitted += u64::from(limiter.decide_at(&request(name, &quota), now) == Decision::Admitted);
             }
         }
         admitted
@@ -162,11 +269,70 @@ mod tests {
     fn callers_and_tools_are_counted_apart() {
         let limiter = LocalRateLimiter::new();
         let quota = Quota::per_second(1);
-        let decide = |key| limiter.decide_at(key, &quota, Duration::ZERO);
-        assert_eq!(decide(key("ada")), Decision::Admitted);
-        assert!(matches!(decide(key("ada")), Decision::Refused { .. }));
-        assert_eq!(decide(key("bob")), Decision::Admitted);
-        assert_eq!(decide(RateKey { tool: Some("search"), ..key("ada") }), Decision::Admitted);
+        let decide = |request: RateRequest<'_>| limiter.decide_at(&request, Duration::ZERO);
+        assert_eq!(decide(request("ada", &quota)), Decision::Admitted);
+        assert!(matches!(decide(request("ada", &quota)), Decision::Refused { .. }));
+        assert_eq!(decide(request("bob", &quota)), Decision::Admitted);
+        let search = RateRequest { requests: None, tool: Some(("search", &quota)), ..request("ada", &quota) };
+        assert_eq!(decide(search), Decision::Admitted);
+        assert!(matches!(decide(search), Decision::Refused { by: RefusedBy::Tool, .. }));
+        assert_eq!(decide(RateRequest { tool: Some(("find", &quota)), ..search }), Decision::Admitted);
+    }
+
+    #[test]
+    fn all_parts_of_a_caller_count() {
+        let limiter = LocalRateLimiter::new();
+        let principal = |client, issuer, subject| RateCaller::Principal { client, issuer, subject };
+        let callers = [
+            principal("a", None, None),
+            principal("a", Some(""), None),
+            principal("a", Some("b"), None),
+            principal("a", None, Some("b")),
+            principal("ab", None, None),
+            principal("", Some("a"), Some("b")),
+            RateCaller::Address([127, 0, 0, 1].into()),
+            RateCaller::Address([0, 0, 0, 0, 0, 0, 0, 1].into()),
+            RateCaller::All,
+        ];
+        let mut keys: Vec<u64> = callers.map(|caller| limiter.hash_caller(caller)).to_vec();
+        keys.extend(["a", "b", ""].map(|tool| limiter.hash_tool(keys[0], tool)));
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+    }
+
+    /// Each second the caller sends three calls of one tool and then three of another: of the first, the quota of the tool
+    /// admits one. The second has none, so it gets what is left of the caller's two.
+    #[test]
+    fn a_request_that_one_quota_refuses_uses_up_no_other() {
+        let limiter = LocalRateLimiter::new();
+        let (requests, tool) = (Quota::per_second(2), Quota::per_second(1));
+        let plain = request("ada", &requests);
+        let search = RateRequest { tool: Some(("search", &tool)), ..plain };
+        for second in 0..10 {
+            let decide = |request| limiter.decide_at(request, Duration::from_secs(second));
+            assert_eq!(decide(&search), Decision::Admitted);
+            for _ in 0..2 {
+                let retry_after = Duration::from_secs(1);
+                assert_eq!(decide(&search), Decision::Refused { by: RefusedBy::Tool, retry_after });
+            }
+            assert_eq!(decide(&plain), Decision::Admitted);
+            assert!(matches!(decide(&plain), Decision::Refused { by: RefusedBy::Requests, .. }));
+        }
+    }
+
+    #[test]
+    fn a_call_beyond_the_quota_of_the_caller_uses_up_none_of_the_tool() {
+        let limiter = LocalRateLimiter::new();
+        let (requests, tool) = (Quota::per_second(1), Quota::per_hour(2));
+        let search = RateRequest { tool: Some(("search", &tool)), ..request("ada", &requests) };
+        let decide = |seconds| limiter.decide_at(&search, Duration::from_secs(seconds));
+        assert_eq!(decide(0), Decision::Admitted);
+        for _ in 0..5 {
+            assert!(matches!(decide(0), Decision::Refused { by: RefusedBy::Requests, .. }));
+        }
+        assert_eq!(decide(1), Decision::Admitted);
+        let Decision::Refused { by: RefusedBy::Tool, retry_after } = decide(2) else { panic!("two an hour") };
+        assert_eq!(retry_after, Duration::from_secs(1798));
     }
 
     #[test]
@@ -177,7 +343,8 @@ mod tests {
         assert_eq!(first, 4096, "a new key is always admitted");
         // The table has 64 sets of 16 entries.
         assert_eq!(limiter.evicted(), 4096 - 1024);
-        assert_eq!(limiter.stripes.len() * limiter.sets_per_stripe * WAYS, 1024);
+        let sets = limiter.stripes.iter().map(|stripe| stripe.lock().unwrap().0.len());
+        assert_eq!(sets.sum::<usize>() * WAYS, 1024);
     }
 
     /// The entry of an idle key is free: no key is forgotten for another one that comes much later.
@@ -188,7 +355,7 @@ mod tests {
         for round in 0..64 {
             let name = format!("client-{round}");
             let now = Duration::from_secs(10 * round);
-            assert_eq!(limiter.decide_at(key(&name), &quota, now), Decision::Admitted);
+            assert_eq!(limiter.decide_at(&request(&name, &quota), now), Decision::Admitted);
         }
         assert_eq!(limiter.evicted(), 0);
     }

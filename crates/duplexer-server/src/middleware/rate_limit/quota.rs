@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::Decision;
-
 /// How many requests are within a limit: a rate, and how many can come at once.
 ///
 /// ```
@@ -71,16 +69,12 @@ impl Quota {
         Self { interval, burst: (self.burst / nodes).max(1) }
     }
 
-    /// Decides at the time `now` for a key that would be idle at `idle_at`, and returns when it is idle afterwards. Times are
-    /// nanoseconds of any clock.
-    pub(super) fn decide(&self, idle_at: u64, now: u64) -> (Decision, u64) {
+    /// Counts a request at the time `now` of a key that would be idle at `idle_at`. Returns when the key is idle afterwards, and
+    /// how long to wait if the request is not within the quota; otherwise zero. Times are nanoseconds of any clock.
+    pub(super) fn count(&self, idle_at: u64, now: u64) -> (u64, u64) {
         let after = idle_at.max(now).saturating_add(self.interval);
         let tolerated = now.saturating_add(self.interval.saturating_mul(u64::from(self.burst)));
-        if after > tolerated {
-            (Decision::Refused { retry_after: Duration::from_nanos(after - tolerated) }, idle_at)
-        } else {
-            (Decision::Admitted, after)
-        }
+        (after, after.saturating_sub(tolerated))
     }
 }
 
@@ -100,9 +94,8 @@ mod tests {
         let (mut idle_at, mut admitted) = (0, Vec::new());
         for step in 0..100 {
             let now = 5000 * MILLISECOND + step * 10 * MILLISECOND;
-            let (decision, after) = quota.decide(idle_at, now);
-            idle_at = after;
-            if decision == Decision::Admitted {
+            if let (after, 0) = quota.count(idle_at, now) {
+                idle_at = after;
                 admitted.push(step);
             }
         }
@@ -112,22 +105,20 @@ mod tests {
     #[test]
     fn a_refusal_says_when_the_next_request_is_admitted() {
         let quota = Quota::per_second(1).burst(1);
-        let (_, idle_at) = quota.decide(0, 0);
+        let (idle_at, _) = quota.count(0, 0);
         let early = 300 * MILLISECOND;
-        let (decision, unchanged) = quota.decide(idle_at, early);
-        let Decision::Refused { retry_after } = decision else { panic!("{decision:?}") };
-        assert_eq!((retry_after, unchanged), (Duration::from_millis(700), idle_at));
-        let later = early + nanoseconds(retry_after);
-        assert_eq!(quota.decide(idle_at, later).0, Decision::Admitted);
-        assert!(matches!(quota.decide(idle_at, later - 1).0, Decision::Refused { .. }));
+        let (_, wait) = quota.count(idle_at, early);
+        assert_eq!(wait, 700 * MILLISECOND);
+        assert_eq!(quota.count(idle_at, early + wait).1, 0);
+        assert_eq!(quota.count(idle_at, early + wait - 1).1, 1);
     }
 
     #[test]
     fn extreme_quotas_do_not_overflow() {
         let rare = Quota::new(1, Duration::MAX).burst(u32::MAX).share_of(u32::MAX);
-        let (decision, idle_at) = rare.decide(0, u64::MAX - 1);
-        assert_eq!(decision, Decision::Admitted);
-        assert_eq!(rare.decide(idle_at, u64::MAX).0, Decision::Admitted);
+        let (idle_at, wait) = rare.count(0, u64::MAX - 1);
+        assert_eq!(wait, 0);
+        assert_eq!(rare.count(idle_at, u64::MAX).1, 0);
         assert_eq!(Quota::new(0, Duration::ZERO).interval(), Duration::from_nanos(1));
     }
 }

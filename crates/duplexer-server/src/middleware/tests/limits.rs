@@ -17,8 +17,8 @@ use crate::driver::ServerRunner;
 use crate::kernel::context::Context;
 use crate::kernel::testing;
 use crate::middleware::{
-    AccessLog, ConcurrencyLimit, Deciding, Decision, Message, Middleware, Next, Quota, RateKey, RateLimit,
-    RateLimiter, ResponseLimit, Timeout,
+    AccessLog, ConcurrencyLimit, Deciding, Decision, Message, Middleware, Next, Quota, RateLimit,
+    RateLimiter, RateRequest, RefusedBy, ResponseLimit, Timeout,
 };
 use crate::resource::Resource;
 use crate::tool::Tool;
@@ -60,12 +60,12 @@ async fn a_limit_in_total_counts_all_callers_together() {
 struct Later;
 
 impl RateLimiter for Later {
-    fn decide(&self, key: RateKey<'_>, _: &Quota, _: Instant) -> Deciding {
-        let refused = key.tool == Some("no");
+    fn decide(&self, request: &RateRequest<'_>, _: Instant) -> Deciding {
+        let refused = request.tool.is_some_and(|(tool, _)| tool == "no");
         let decision: BoxFuture<'static, Decision> = Box::pin(async move {
             tokio::task::yield_now().await;
             if refused {
-                Decision::Refused { retry_after: Duration::from_secs(3) }
+                Decision::Refused { by: RefusedBy::Tool, retry_after: Duration::from_secs(3) }
             } else {
                 Decision::Admitted
             }

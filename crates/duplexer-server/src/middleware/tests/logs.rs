@@ -83,6 +83,20 @@ async fn a_client_cannot_write_lines_of_its_own() {
     assert_eq!(lines[0]["name"], "x\n{\"outcome\":\"ok\"}\n");
 }
 
+/// Arguments are kept as they were sent, and JSON allows line breaks between their parts.
+#[tokio::test]
+async fn arguments_with_line_breaks_are_still_one_line() {
+    let path = std::env::temp_dir().join(format!("duplexer-audit-breaks-{}.jsonl", std::process::id()));
+    let audit = AuditLog::file(&path).with_arguments().open().unwrap();
+    let running = start(builder().middleware(audit).tool(Tool::new("t", || async {}))).await;
+    call_with(&running, "", "t", "{\"a\":\n{\"outcome\":\"ok\"}\r\n, \"b\": \"x\\ny\"}").await.unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert_eq!(lines[0]["arguments"], json!({"a": {"outcome": "ok"}, "b": "x\ny"}));
+}
+
 #[derive(Default)]
 struct Noting(Mutex<Vec<String>>);
 
