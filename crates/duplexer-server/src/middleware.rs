@@ -57,6 +57,12 @@ pub use timeout::Timeout;
 /// # }
 /// ```
 pub trait Middleware: Send + Sync + 'static {
+    /// Decides whether [`Self::handle`] is called at all. Middleware that only admits and refuses messages can do so here, without a
+    /// future and a copy of the message; `handle` then does the same for other middleware that calls it. Default: it is called.
+    fn gate(&self, _cx: &Context, _message: &Message) -> Gate {
+        Gate::Handle
+    }
+
     /// Handles the message, usually by calling `next`. The outcome of a notification is ignored.
     fn handle(
         &self,
@@ -64,6 +70,49 @@ pub trait Middleware: Send + Sync + 'static {
         message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>>;
+}
+
+/// What happens to a message at one middleware: see [`Middleware::gate`].
+///
+/// ```
+/// use duplexer::dispatch::{BoxFuture, Message};
+/// use duplexer::middleware::{Gate, Middleware, Next};
+/// use duplexer::server::Outcome;
+/// use duplexer::types::error::ErrorCode;
+/// use duplexer::{Context, McpError, Server, Tool};
+///
+/// struct Closed;
+///
+/// impl Middleware for Closed {
+///     fn gate(&self, _: &Context, message: &Message) -> Gate {
+///         match message.method() {
+///             "tools/call" => Gate::Refuse(McpError::new(ErrorCode(-32050), "Closed on Sundays")),
+///             _ => Gate::Pass,
+///         }
+///     }
+///
+///     fn handle(&self, cx: Context, message: Message, next: Next) -> BoxFuture<'static, Result<Outcome, McpError>> {
+///         next.run(cx, message)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("shop", "1.0.0").middleware(Closed).tool(Tool::new("buy", || async {})).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # assert_eq!(client.list_tools().await?.len(), 1);
+/// # assert_eq!(client.call_tool("buy", ()).await.unwrap_err().to_string(), "Closed on Sundays");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub enum Gate {
+    /// The middleware handles it.
+    Handle,
+    /// It goes to the next middleware, or to its handler.
+    Pass,
+    /// It fails.
+    Refuse(McpError),
 }
 
 impl<F, Fut> Middleware for F
@@ -113,15 +162,28 @@ impl Next {
 
     /// Runs the rest of the chain with the message of the context. Only middleware gets a copy of it.
     pub(crate) fn enter(self, cx: Context<StateMap>) -> InputRoundFuture {
-        let layer = cx.server().registry().middleware.get(self.depth).map(Arc::clone);
-        match layer {
-            Some(layer) => {
-                let message = cx.message().clone();
-                layer.handle(cx, message, Self { depth: self.depth + 1 }).into()
+        let mut depth = self.depth;
+        loop {
+            let Some(layer) = cx.server().registry().middleware.get(depth) else {
+                return runner::innermost(cx);
+            };
+            depth += 1;
+            match layer.gate(&cx, cx.message()) {
+                Gate::Handle => {
+                    let (layer, message) = (Arc::clone(layer), cx.message().clone());
+                    return layer.handle(cx, message, Self { depth }).into();
+                }
+                Gate::Pass => {}
+                Gate::Refuse(error) => return refused(error),
             }
-            None => runner::innermost(cx),
         }
     }
+}
+
+#[cold]
+fn refused(error: McpError) -> InputRoundFuture {
+    let refused: BoxFuture<'static, _> = Box::pin(std::future::ready(Err(error)));
+    refused.into()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod local;
 mod quota;
 
+use std::any::Any;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::call::ByTool;
-use super::{Middleware, Next};
+use super::{Gate, Middleware, Next};
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{BoxFuture, Message};
@@ -38,10 +39,28 @@ pub use quota::Quota;
 /// ```
 #[derive(Clone)]
 pub struct RateLimit {
-    limiter: Arc<dyn RateLimiter>,
+    limiter: Limiter,
     by: By,
     requests: Option<Quota>,
     tools: ByTool<Quota>,
+}
+
+/// What counts. A limiter of this process decides at once.
+#[derive(Clone)]
+enum Limiter {
+    Local(Arc<LocalRateLimiter>),
+    Other(Arc<dyn RateLimiter>),
+}
+
+impl Limiter {
+    fn of(limiter: impl RateLimiter) -> Self {
+        let mut limiter = Some(limiter);
+        let local = (&mut limiter as &mut dyn Any).downcast_mut::<Option<LocalRateLimiter>>();
+        match (local.and_then(Option::take), limiter) {
+            (None, Some(limiter)) => Self::Other(Arc::new(limiter)),
+            (local, _) => Self::Local(Arc::new(local.unwrap_or_default())),
+        }
+    }
 }
 
 /// Whom a limit counts.
@@ -68,7 +87,7 @@ impl RateLimit {
     }
 
     fn new(by: By, requests: Option<Quota>) -> Self {
-        Self { limiter: Arc::new(LocalRateLimiter::new()), by, requests, tools: ByTool::new() }
+        Self { limiter: Limiter::of(LocalRateLimiter::new()), by, requests, tools: ByTool::new() }
     }
 
     /// Limits the calls of one tool in addition.
@@ -81,8 +100,16 @@ impl RateLimit {
     /// Counts with this limiter instead of one of this process.
     #[must_use]
     pub fn limiter(mut self, limiter: impl RateLimiter) -> Self {
-        self.limiter = Arc::new(limiter);
+        self.limiter = Limiter::of(limiter);
         self
+    }
+
+    /// Returns what is counted of a message; `None` if it has no quota.
+    fn request<'a>(&'a self, cx: &'a Context, message: &Message) -> Option<RateRequest<'a>> {
+        cx.request_id()?;
+        let (requests, tool) = (self.requests.as_ref(), self.tools.of(message));
+        let is_counted = requests.is_some() || tool.is_some();
+        is_counted.then(|| RateRequest { caller: self.caller(cx), requests, tool })
     }
 
     fn caller<'a>(&self, cx: &'a Context) -> RateCaller<'a> {
@@ -110,39 +137,40 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 impl Middleware for RateLimit {
+    fn gate(&self, cx: &Context, message: &Message) -> Gate {
+        let Limiter::Local(limiter) = &self.limiter else { return Gate::Handle };
+        let Some(request) = self.request(cx, message) else { return Gate::Pass };
+        match limiter.decide_now(&request, Instant::now()) {
+            Decision::Admitted => Gate::Pass,
+            Decision::Refused { by, retry_after } => {
+                Gate::Refuse(refused(by, request.tool.map(|(tool, _)| tool), retry_after))
+            }
+        }
+    }
+
     fn handle(
         &self,
         cx: Context,
         message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        if cx.request_id().is_none() {
-            return next.run(cx, message);
-        }
-        let request = RateRequest {
-            caller: self.caller(&cx),
-            requests: self.requests.as_ref(),
-            tool: self.tools.of(&message),
+        let Some(request) = self.request(&cx, &message) else { return next.run(cx, message) };
+        let deciding = match &self.limiter {
+            // Only where another middleware calls this one: otherwise the gate has decided.
+            Limiter::Local(limiter) => limiter.decide(&request, Instant::now()),
+            Limiter::Other(limiter) => limiter.decide(&request, Instant::now()),
         };
-        if request.requests.is_none() && request.tool.is_none() {
-            return next.run(cx, message);
-        }
-        match self.limiter.decide(&request, Instant::now()) {
-            Deciding::Now(Decision::Admitted) => next.run(cx, message),
-            Deciding::Now(Decision::Refused { by, retry_after }) => {
-                let refused = refused(by, request.tool.map(|(tool, _)| tool), retry_after);
-                Box::pin(std::future::ready(Err(refused)))
+        let tool = request.tool.map(|(tool, _)| tool.to_owned());
+        Box::pin(async move {
+            let decision = match deciding {
+                Deciding::Now(decision) => decision,
+                Deciding::Later(decision) => decision.await,
+            };
+            match decision {
+                Decision::Admitted => next.future(cx, &message).await,
+                Decision::Refused { by, retry_after } => Err(refused(by, tool.as_deref(), retry_after)),
             }
-            Deciding::Later(decision) => {
-                let tool = request.tool.map(|(tool, _)| tool.to_owned());
-                Box::pin(async move {
-                    if let Decision::Refused { by, retry_after } = decision.await {
-                        return Err(refused(by, tool.as_deref(), retry_after));
-                    }
-                    next.future(cx, &message).await
-                })
-            }
-        }
+        })
     }
 }
 

@@ -106,6 +106,11 @@ impl LocalRateLimiter {
         Decision::Admitted
     }
 
+    /// Decides at a time of the process's clock.
+    pub(super) fn decide_now(&self, request: &RateRequest<'_>, now: Instant) -> Decision {
+        self.decide_at(request, now.duration_since(self.start))
+    }
+
     /// Returns how many keys were forgotten before they were idle, because there were too many.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
@@ -223,7 +228,7 @@ impl Default for LocalRateLimiter {
 
 impl RateLimiter for LocalRateLimiter {
     fn decide(&self, request: &RateRequest<'_>, now: Instant) -> Deciding {
-        Deciding::Now(self.decide_at(request, now.duration_since(self.start)))
+        Deciding::Now(self.decide_now(request, now))
     }
 }
 

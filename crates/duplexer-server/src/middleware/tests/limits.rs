@@ -13,12 +13,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{builder, call, connection, start, text};
+use crate::builder::ServerBuilder;
 use crate::driver::ServerRunner;
 use crate::kernel::context::Context;
 use crate::kernel::testing;
 use crate::middleware::{
-    AccessLog, ConcurrencyLimit, Deciding, Decision, Message, Middleware, Next, Quota, RateLimit,
-    RateLimiter, RateRequest, RefusedBy, ResponseLimit, Timeout,
+    AccessLog, ConcurrencyLimit, Deciding, Decision, LocalRateLimiter, Message, Middleware, Next, Quota,
+    RateLimit, RateLimiter, RateRequest, RefusedBy, ResponseLimit, Timeout,
 };
 use crate::resource::Resource;
 use crate::tool::Tool;
@@ -181,4 +182,24 @@ async fn an_included_middleware_passes_on_the_message_that_it_is_given() {
         let outcome = call(&running, "ada", "old").await.unwrap();
         assert_eq!(text(&outcome), "the new one");
     }
+}
+
+/// A limiter of this process decides before its future is made; one that is called by other middleware has only the future.
+#[tokio::test]
+async fn a_rate_limit_counts_once_however_it_is_called() {
+    let limit = RateLimit::in_total(Quota::per_hour(2));
+    let inner = limit.clone();
+    let called = move |cx: Context, message: Message, next: Next| inner.handle(cx, message, next);
+    let check = async |server: ServerBuilder<()>| {
+        let running = start(server.tool(Tool::new("t", || async {}))).await;
+        for _ in 0..2 {
+            call(&running, "ada", "t").await.unwrap();
+        }
+        let refused = call(&running, "ada", "t").await.unwrap_err();
+        assert!(matches!(refused, McpError::Busy(_)), "{refused}");
+    };
+    check(builder().middleware(RateLimit::in_total(Quota::per_hour(2)))).await;
+    check(builder().middleware(called)).await;
+    let large = LocalRateLimiter::with_capacity(10);
+    check(builder().middleware(limit.limiter(large))).await;
 }
