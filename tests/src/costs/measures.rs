@@ -228,7 +228,9 @@ impl Measure {
         for number in 0..LISTENERS {
             let listen = message(&Era::Envelope, "subscriptions/listen", filter.clone());
             let connection = Connection::open(self.nodes[number % self.nodes.len()].port).await;
-            let mut events = connection.reply(&Era::Envelope, &listen).await.events();
+            let reply = connection.reply(&Era::Envelope, &listen).await;
+            assert_eq!(reply.status, 200, "listener {number}");
+            let mut events = reply.events();
             next(&mut events).await;
             listening.spawn(async move {
                 let heard = next(&mut events).await;
