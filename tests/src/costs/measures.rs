@@ -229,7 +229,10 @@ impl Measure {
             let listen = message(&Era::Envelope, "subscriptions/listen", filter.clone());
             let connection = Connection::open(self.nodes[number % self.nodes.len()].port).await;
             let reply = connection.reply(&Era::Envelope, &listen).await;
-            assert_eq!(reply.status, 200, "listener {number}");
+            if !reply.is_stream() {
+                let (status, body) = (reply.status, reply.json().await);
+                panic!("listener {number}: status {status}: {body}");
+            }
             let mut events = reply.events();
             next(&mut events).await;
             listening.spawn(async move {
