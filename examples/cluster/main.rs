@@ -12,8 +12,10 @@ mod client;
 mod node;
 mod processes;
 
+use std::pin::pin;
+
 use duplexer::BoxError;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::mpsc;
 
 use crate::client::Demo;
 use crate::processes::Cluster;
@@ -51,14 +53,44 @@ async fn main() -> Result<(), BoxError> {
         return node::serve(words).await;
     }
     let Options { nodes, port, redis } = options(words)?;
-    let mut cluster = Cluster::start(nodes, port, redis).await?;
+    let mut interrupted = pin!(interrupted());
+    let mut cluster = tokio::select! {
+        started = Cluster::start(nodes, port, redis) => started?,
+        signal = &mut interrupted => return signal.map_err(Into::into),
+    };
     let outcome = tokio::select! {
         outcome = console(&mut cluster) => outcome,
-        signal = tokio::signal::ctrl_c() => signal.map_err(Into::into),
+        signal = interrupted => signal.map_err(Into::into),
     };
     cluster.end().await;
     println!("ended");
     outcome
+}
+
+/// Returns when the program is to end: at Ctrl-C, when it is terminated, or when its terminal is closed.
+async fn interrupted() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut terminated, mut closed) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+        tokio::select! {
+            pressed = tokio::signal::ctrl_c() => pressed,
+            _ = terminated.recv() => Ok(()),
+            _ = closed.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
+/// Returns the lines of the input. A thread reads them: the end of the runtime would wait for a task that does.
+fn input() -> mpsc::Receiver<String> {
+    let (send, lines) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let mut read = std::io::stdin().lines().map_while(Result::ok);
+        read.try_for_each(|line| send.blocking_send(line))
+    });
+    lines
 }
 
 /// Reads commands until `quit`, or until the input ends.
@@ -66,8 +98,8 @@ async fn console(cluster: &mut Cluster) -> Result<(), BoxError> {
     println!("{}\n{HELP}", cluster.url());
     cluster.show().await;
     let mut demo = Demo::open(&cluster.url()).await?;
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Some(line) = lines.next_line().await? {
+    let mut lines = input();
+    while let Some(line) = lines.recv().await {
         let mut words = line.split_whitespace();
         let (verb, number) =
             (words.next().unwrap_or_default(), words.next().and_then(|word| word.parse().ok()));

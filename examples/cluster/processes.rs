@@ -159,7 +159,6 @@ impl Cluster {
         }
         if let Some(mut store) = self.store.take() {
             let _ = store.process.kill().await;
-            let _ = std::fs::remove_dir_all(&store.folder);
         }
     }
 }
@@ -190,6 +189,13 @@ impl Store {
         let mut store = Self { process, folder };
         wait_until_listening(&mut store.process, port, "the store").await?;
         Ok((store, format!("redis://127.0.0.1:{port}")))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = self.process.start_kill();
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -60,3 +60,30 @@ pub fn table(figures: &[Figure]) -> String {
     }
     text
 }
+
+/// Names the bars that are missed, with what was measured. `None` if all are met.
+pub fn missed(figures: &[Figure]) -> Option<String> {
+    let missed: Vec<&Figure> = figures.iter().filter(|figure| !figure.met).collect();
+    let mut text = format!("{} of {} bars are missed", missed.len(), figures.len());
+    for Figure { what, value, bar, .. } in &missed {
+        let _ = write!(text, "\n  {what}: {value}, the bar is {bar}");
+    }
+    (!missed.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Figure, missed, table};
+
+    fn figure(what: &'static str, met: bool) -> Figure {
+        Figure { what, value: "3 ms".to_owned(), bar: "2 ms", met }
+    }
+
+    #[test]
+    fn the_bars_that_are_missed_are_named() {
+        assert_eq!(missed(&[figure("a", true)]), None);
+        let figures = [figure("a", true), figure("b", false)];
+        assert_eq!(missed(&figures).as_deref(), Some("1 of 2 bars are missed\n  b: 3 ms, the bar is 2 ms"));
+        assert!(table(&figures).contains("| b | 3 ms | 2 ms | **missed** |"));
+    }
+}

@@ -12,7 +12,7 @@ use duplexer_auth::{AccessToken, Auth, AuthConfigError};
 use duplexer_http::{SharedStores, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::request_state::RequestState;
 use duplexer_server::resource::Resource;
-use duplexer_server::subscriptions::{Event, SubscriptionBus};
+use duplexer_server::subscriptions::{Event, SubscriptionBus, SubscriptionLimits};
 use duplexer_server::tool::{Tool, ToolError};
 use duplexer_server::{BoxError, Context, Principal, Server};
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ pub fn server(ledger: &Ledger, bus: Arc<dyn SubscriptionBus>, secret: &[u8]) -> 
     let publisher = Arc::clone(&bus);
     let server = Server::builder("scale", "1")
         .request_state(RequestState::keys([secret])?)
-        .subscriptions(bus)
+        .subscriptions_within(bus, SubscriptionLimits::default().streams(MAX_LISTENERS))
         .resource(Resource::text(TOUCHED, "").name("touched"))
         .tool(Tool::new("echo", |Echo { text }| async move { text }))
         .tool(Tool::new("sleep", |Sleep { ms }| async move {

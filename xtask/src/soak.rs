@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::load::{self, Connection, Fault, Message, Reply, Server, spread};
-use crate::process;
+use crate::{process, valkey};
 
 /// Default maximum of sessions of a server.
 const SESSIONS: u32 = 10_000;
@@ -49,6 +49,7 @@ fn failed(fault: impl std::fmt::Display) -> Failure {
 fn tasks() -> Result<(), Failure> {
     let mut command = Command::new(process::program("cargo"));
     command.args(["test", "--locked", "--package", "duplexer-tests", "--test", "suite", "--", "tasks::"]);
+    valkey::provide(&mut command);
     process::run(command.env("TASK_LEASE", LEASE)).map_err(failed)
 }
 

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use duplexer_core::error::{BoxError, StoreError};
+use duplexer_core::stderr_log;
 use redis::{Cmd, FromRedisValue as _, RedisError, Value};
 
 use crate::address::Address;
 use crate::connection::Connection;
 use crate::error::ConnectError;
 use crate::keys::Keys;
+
+const EVICTS: &str =
+    "the store can evict sessions and events while they are in use: set `maxmemory-policy noeviction`";
 
 /// The ACL rule for each kind of command, and a harmless command of that kind.
 fn probes(keys: &Keys) -> Vec<(&'static str, &'static str, Cmd)> {
@@ -113,10 +117,8 @@ fn check_version(info: &str) -> Result<(), ConnectError> {
 fn check_eviction(info: &str) {
     let policy = field(info, "maxmemory_policy").unwrap_or_default();
     if !policy.is_empty() && !matches!(policy, "noeviction" | "volatile-ttl") {
-        tracing::warn!(
-            policy,
-            "the store can evict sessions and events while they are in use: set `maxmemory-policy noeviction`"
-        );
+        tracing::warn!(policy, "{EVICTS}");
+        stderr_log::warning(EVICTS);
     }
 }
 
@@ -127,6 +129,9 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 /// Returns why no connection could be made.
 pub(crate) fn no_connection(address: &Address, error: RedisError) -> ConnectError {
     let address = address.to_string();
+    if error.detail().is_some_and(|detail| detail.contains("cluster support disabled")) {
+        return ConnectError::NotACluster { address };
+    }
     match crate::error::store_error(error) {
         StoreError::Denied(cause) => ConnectError::Credentials { address, cause },
         StoreError::Unavailable(cause) => ConnectError::Unreachable { address, cause },

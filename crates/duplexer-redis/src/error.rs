@@ -28,6 +28,14 @@ pub enum ConnectError {
         /// The address, without credentials.
         address: String,
     },
+    /// The URL names several servers that are no cluster.
+    #[error(
+        "the store at {address} is not a cluster: name one host in the URL, or its sentinels (redis-sentinel://HOST,HOST/NAME)"
+    )]
+    NotACluster {
+        /// The address, without credentials.
+        address: String,
+    },
     /// The file with the password cannot be read.
     #[error("the file '{}' with the password of the store cannot be read", .path.display())]
     PasswordFile {

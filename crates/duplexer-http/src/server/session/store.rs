@@ -4,11 +4,13 @@
 use std::future::poll_fn;
 use std::hash::{BuildHasher as _, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{Chain, StoreError};
+use duplexer_core::stderr_log;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::sync::{Mutex, lock};
@@ -40,6 +42,8 @@ impl Default for StoreTiming {
 pub(super) struct StoreGuard {
     timing: StoreTiming,
     breaker: Mutex<Breaker>,
+    /// Whether the last operation succeeded.
+    healthy: AtomicBool,
 }
 
 /// Opens once the store has not responded for the whole patience. Closed by the first response.
@@ -89,7 +93,7 @@ impl Breaker {
 
 impl StoreGuard {
     pub(super) fn new(timing: StoreTiming) -> Self {
-        Self { timing, breaker: Mutex::default() }
+        Self { timing, breaker: Mutex::default(), healthy: AtomicBool::new(true) }
     }
 
     /// Runs an operation, and repeats it while the store is unavailable and the patience lasts.
@@ -112,18 +116,31 @@ impl StoreGuard {
                 Err(_) => StoreError::Unavailable("it takes too long".into()),
                 Ok(responded) => {
                     lock(&self.breaker).responded();
-                    return responded.inspect_err(|error| {
-                        tracing::error!(error = %Chain(error), "a store has failed");
-                    });
+                    match &responded {
+                        Ok(_) => self.healthy.store(true, Ordering::Relaxed),
+                        Err(error) => {
+                            tracing::error!(error = %Chain(error), "a store has failed");
+                            self.print(error);
+                        }
+                    }
+                    return responded;
                 }
             };
             lock(&self.breaker).failed(begun);
             if attempts == Attempts::One || start.elapsed() + pause >= patience {
                 tracing::error!(error = %Chain(&error), "a store is unavailable");
+                self.print(&error);
                 return Err(error);
             }
             sleep(jittered(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Prints the first failure after a success, for programs without a log.
+    fn print(&self, error: &StoreError) {
+        if self.healthy.swap(false, Ordering::Relaxed) {
+            stderr_log::error(format_args!("a store has failed: {}", Chain(error)));
         }
     }
 }
@@ -150,7 +167,7 @@ async fn contained<'a, T>(
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

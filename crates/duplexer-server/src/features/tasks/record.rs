@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::time::UnixMillis;
 use crate::kernel::principal::Principal;
 
-/// Identifier of a task: 192 random bits.
+/// Identifier of a task: 191 random bits, written with a letter first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskId(String);
@@ -30,6 +30,8 @@ impl TaskId {
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 24];
         getrandom::fill(&mut bytes)?;
+        // The first of 64 digits is then a letter. A program takes a word that begins with `-` for an option.
+        bytes[0] &= 0x7f;
         Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
@@ -279,5 +281,20 @@ mod run_id {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RunId>, D::Error> {
         let text: Option<String> = Deserialize::deserialize(deserializer)?;
         text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TaskId;
+
+    /// TSK-03: an id can be a word of a command line.
+    #[test]
+    fn an_id_begins_with_a_letter() {
+        for _ in 0..2000 {
+            let id = TaskId::random().unwrap();
+            assert!(id.as_str().starts_with(|first: char| first.is_ascii_alphabetic()), "{id}");
+            assert_eq!(id.as_str().len(), 32);
+        }
     }
 }
