@@ -143,7 +143,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "docs",
         usage: "docs",
-        about: "the documentation as a site in target/book, with search; checks its links; installs mdBook if missing",
+        about: "the documentation as a site in target/book, with search; checks its links, and its pages in a browser; installs mdBook",
         run: docs::command,
     },
     Command {
