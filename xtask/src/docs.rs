@@ -103,7 +103,7 @@ fn write(root: &Path, book: &Path, pages: &[Page]) -> Result<(), String> {
         save(&source.join(&page.file), &stage::rewritten(page, pages))?;
     }
     save(&source.join("SUMMARY.md"), &stage::summary(pages))?;
-    for folder in ["docs/scale", "docs/screenshots"] {
+    for folder in ["docs/scale", "docs/screenshots", "docs/reliability"] {
         copy_pictures(&root.join(folder), &source.join(folder))?;
     }
     save(&book.join("site.css"), STYLE)?;

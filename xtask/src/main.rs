@@ -76,8 +76,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        usage: "fuzz [--seconds N] [target]",
-        about: "run the fuzz targets, N seconds each (default: 60); needs nightly and cargo-fuzz",
+        usage: "fuzz [--seconds N] [--jobs N] [target]",
+        about: "run the fuzz targets, N seconds each (default: 60), some at the same time; needs nightly and cargo-fuzz",
         run: fuzz::command,
     },
     Command {
@@ -118,8 +118,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "soak",
-        usage: "soak [tasks | --requests N]",
-        about: "sessions by the thousand against a release build, and what they leave in its memory; or tasks with a 30 s lease",
+        usage: "soak [tasks | hour [--minutes N] [--record] | --requests N]",
+        about: "sessions by the thousand, and what they leave in memory; tasks with a 30 s lease; an hour of clients that fail",
         run: soak::command,
     },
     Command {

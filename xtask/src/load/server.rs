@@ -74,6 +74,21 @@ impl Process {
         resident(&text).ok_or_else(|| Fault("the system does not say how much memory it has".into()))
     }
 
+    /// Returns the number of its open descriptors.
+    pub(crate) fn descriptors(&self) -> Result<u32, Fault> {
+        self.entries("fd")
+    }
+
+    /// Returns the number of its threads.
+    pub(crate) fn threads(&self) -> Result<u32, Fault> {
+        self.entries("task")
+    }
+
+    fn entries(&self, folder: &str) -> Result<u32, Fault> {
+        let count = fs::read_dir(format!("/proc/{}/{folder}", self.0.id()))?.count();
+        u32::try_from(count).map_err(|_| Fault(format!("{count} entries in {folder}")))
+    }
+
     /// Returns its resident memory in MB.
     pub(crate) fn megabytes(&self) -> Result<f64, Fault> {
         Ok(f64::from(self.memory()?) * 1024.0 / 1_000_000.0)
