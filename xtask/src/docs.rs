@@ -163,13 +163,5 @@ fn mdbook() -> Result<PathBuf, String> {
     if process::is_installed("mdbook") {
         return Ok("mdbook".into());
     }
-    let tools = process::target().join("tools");
-    let program = tools.join("bin").join(format!("mdbook{}", std::env::consts::EXE_SUFFIX));
-    if !program.is_file() {
-        println!("installing mdBook {MDBOOK} into the build folder, once");
-        let mut cargo = Command::new(process::program("cargo"));
-        cargo.args(["install", "--locked", "--quiet", "mdbook", "--version", MDBOOK, "--root"]).arg(&tools);
-        process::run(&mut cargo).map_err(|reason| format!("mdBook could not be installed: {reason}"))?;
-    }
-    Ok(program)
+    process::tool("mdbook", MDBOOK)
 }

@@ -19,6 +19,7 @@ mod docs;
 mod fuzz;
 mod interop;
 mod load;
+mod mutants;
 mod npm;
 mod platforms;
 mod process;
@@ -79,6 +80,12 @@ const COMMANDS: &[Command] = &[
         usage: "fuzz [--seconds N] [--jobs N] [target]",
         about: "run the fuzz targets, N seconds each (default: 60), some at the same time; needs nightly and cargo-fuzz",
         run: fuzz::command,
+    },
+    Command {
+        name: "mutants",
+        usage: "mutants [--list] [area ..]",
+        about: "mutation tests of five areas, with survivors compared with xtask/mutants.txt; takes hours; installs cargo-mutants",
+        run: mutants::command,
     },
     Command {
         name: "bench",

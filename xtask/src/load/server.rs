@@ -33,10 +33,19 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it with these options, and waits until it listens.
     pub(crate) fn start(options: &[&str]) -> Result<Self, Fault> {
+        Self::start_with(options, Stdio::inherit())
+    }
+
+    /// Starts it like [`Server::start`], without its log: for clients that make it panic.
+    pub(crate) fn start_silent(options: &[&str]) -> Result<Self, Fault> {
+        Self::start_with(options, Stdio::null())
+    }
+
+    fn start_with(options: &[&str], log: Stdio) -> Result<Self, Fault> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let own = port.to_string();
         let mut command = program();
-        command.args(["http", &own]).args(options).stdin(Stdio::null());
+        command.args(["http", &own]).args(options).stdin(Stdio::null()).stderr(log);
         let server = Self { process: Process(command.spawn()?), port };
         let until = Instant::now() + PATIENCE;
         while Connection::open(port).is_err() {

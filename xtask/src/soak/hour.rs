@@ -21,7 +21,7 @@ pub(super) const MINUTES: u32 = 60;
 const CLIENTS: u32 = 6;
 /// Pause of a client between two actions: it bounds the load.
 const PAUSE: Duration = Duration::from_millis(20);
-const MINUTE: Duration = Duration::from_mins(1);
+const MINUTE: Duration = Duration::from_secs(60);
 /// Time without load before a sample, in which calls of clients that have left end.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Idle timeout of sessions: abandoned ones are gone a minute later.
@@ -62,7 +62,7 @@ struct Load {
 
 pub(super) fn run(minutes: u32, output: Output) -> Result<(), Fault> {
     load::build()?;
-    let server = Server::start(&["--with-changes", "--session-idle", IDLE])?;
+    let server = Server::start_silent(&["--with-changes", "--session-idle", IDLE])?;
     let load = Load {
         port: server.port,
         done: AtomicBool::new(false),
@@ -173,8 +173,8 @@ fn table(load: &Load, samples: &[Sample]) -> String {
         let values = || samples.iter().map(value);
         let ends = (samples.first().map(value), samples.last().map(value));
         let (first, last) = (ends.0.unwrap_or_default(), ends.1.unwrap_or_default());
-        let (least, most) = (values().min().unwrap_or_default(), values().max().unwrap_or_default());
-        format!("{first} | {last} | {least} | {most}")
+        let (lowest, highest) = (values().min().unwrap_or_default(), values().max().unwrap_or_default());
+        format!("{first} | {last} | {lowest} | {highest}")
     };
     let _ = write!(
         text,
