@@ -31,7 +31,10 @@ const AREAS: &[Area] = &[
     Area {
         name: "call-table",
         package: "duplexer-core",
-        files: &["crates/duplexer-core/src/dispatch/call_table.rs"],
+        files: &[
+            "crates/duplexer-core/src/dispatch/call_table.rs",
+            "crates/duplexer-core/src/dispatch/in_flight.rs",
+        ],
         tests: &["--lib"],
     },
     Area {
