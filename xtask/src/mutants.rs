@@ -35,13 +35,13 @@ const AREAS: &[Area] = &[
             "crates/duplexer-core/src/dispatch/call_table.rs",
             "crates/duplexer-core/src/dispatch/in_flight.rs",
         ],
-        tests: &["--lib"],
+        tests: &["--lib", "dispatch::"],
     },
     Area {
         name: "admission",
         package: "duplexer-core",
         files: &["crates/duplexer-core/src/dispatch/jsonrpc/admission.rs"],
-        tests: &["--lib"],
+        tests: &["--lib", "dispatch::"],
     },
     Area {
         name: "envelope",
