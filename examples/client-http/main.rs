@@ -1,4 +1,4 @@
-//! A client over HTTP that answers questions of the server: it books a table for as many guests as you say.
+//! A client over HTTP that answers questions of the server: it books a table in the garden for as many guests as you say.
 //!
 //! Run: `cargo run --release` (the demo has the tool `book`), and in another terminal
 //! `cargo run -p duplexer-examples --bin client-http -- http://127.0.0.1:8000/mcp 4`.
@@ -10,11 +10,11 @@
 use duplexer::client::prelude::*;
 use serde_json::json;
 
-/// Answers the form with the number of guests, if there is one and the form allows it.
+/// Answers the form with the number of guests and a place, if there is a number and the form allows it.
 fn answer(question: &ElicitParams, guests: Option<u32>) -> ElicitResult {
     let (ElicitParams::Form(form), Some(guests)) = (question, guests) else { return ElicitResult::decline() };
     eprintln!("the server asks: {}", form.message);
-    let result = ElicitResult::accept(json!({"guests": guests}));
+    let result = ElicitResult::accept(json!({"guests": guests, "place": "garden"}));
     match form.requested_schema.check(result.content.as_ref().unwrap_or(&JsonObject::new())) {
         Ok(()) => result,
         Err(invalid) => {

@@ -2,7 +2,8 @@
 //!
 //! Run: `cargo run -p duplexer-examples --bin low-level`; it serves standard input and output.
 //! Try: `duplexer call shout text=hello -- target/debug/low-level`
-//! Then type a line: `{"jsonrpc":"2.0","id":1,"method":"com.example/words","params":{"text":"a b"}}`.
+//! Then call the method of your own, with one line for its standard input: `{"jsonrpc":"2.0","id":1,"method":"com.example/words","params":
+//! {"text":"a b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`.
 //! What a handler does not do, no one does: arguments are not checked against the schema here.
 
 use duplexer::Json;

@@ -3,7 +3,7 @@
 //!
 //! The browser is the one that `CHROMIUM` names, or one on `PATH`, or else the one of the pinned packages.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::interop::python_program;
 use crate::process::{built, released, root, run};
@@ -39,6 +39,12 @@ fn drive(screenshots: &PathBuf) -> Result<(), String> {
     npm::installed("interop/inspector")?;
     let script = root().join(SUITE).join("drive.js");
     run(node()?.node(script).arg(program).arg(python_program()?).arg(screenshots))
+}
+
+/// Visits the documentation site on a phone and on a desktop, in light and dark. Screenshots are left beside it.
+pub(crate) fn site(site: &Path) -> Result<(), String> {
+    let screenshots = site.with_file_name("screenshots");
+    run(node()?.node(root().join(SUITE).join("site.js")).arg(site).arg(screenshots))
 }
 
 /// Measures first paint, the longest frame and the memory of the page, of an optimised program.

@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: the documentation as a site, made from the same files that are tests and documents of the repository.
 //!
 //! `stage` writes the sources of the book below the build folder, mdBook makes the pages, `check` follows every link in
-//! them. Nothing is written for the site only, except the list of documents below.
+//! them, and `interop/browser/site.js` opens them in Chromium at two widths, light and dark. Nothing is written for the site only, except the list of documents below.
 
 mod check;
 mod errors;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use self::stage::Page;
-use crate::{Failure, no_arguments, process};
+use crate::{Failure, browser, no_arguments, process};
 
 /// The version of mdBook that is installed where none is on `PATH`.
 const MDBOOK: &str = "0.5.4";
@@ -61,7 +61,7 @@ const fn document(path: &'static str, title: &'static str, about: &'static str) 
     Document { path, title, about }
 }
 
-/// Builds the site and checks its links.
+/// Builds the site, checks its links, and visits its pages in a browser.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     no_arguments("docs", arguments)?;
     build().map_err(|reason| {
@@ -85,7 +85,14 @@ fn build() -> Result<(), String> {
     }
     println!("{} pages in {}", pages.len(), site.display());
     println!("{} broken links", broken.len());
-    if broken.is_empty() { Ok(()) } else { Err("the site has broken links".to_owned()) }
+    if !broken.is_empty() {
+        return Err("the site has broken links".to_owned());
+    }
+    if !process::is_installed("npm") {
+        println!("LEFT OUT  the pages in a browser: npm is missing");
+        return Ok(());
+    }
+    browser::site(&site).map_err(|reason| format!("the pages in a browser: {reason}"))
 }
 
 /// Writes the sources of the book.
@@ -96,14 +103,19 @@ fn write(root: &Path, book: &Path, pages: &[Page]) -> Result<(), String> {
         save(&source.join(&page.file), &stage::rewritten(page, pages))?;
     }
     save(&source.join("SUMMARY.md"), &stage::summary(pages))?;
-    for folder in ["docs/scale", "docs/screenshots"] {
+    for folder in ["docs/scale", "docs/screenshots", "docs/reliability"] {
         copy_pictures(&root.join(folder), &source.join(folder))?;
     }
+    save(&book.join("site.css"), STYLE)?;
     save(&book.join("book.toml"), SETTINGS)
 }
 
+/// What the site adds to the style of mdBook.
+const STYLE: &str = include_str!("docs/site.css");
+
 const SETTINGS: &str = "[book]\ntitle = \"Duplexer\"\nlanguage = \"en\"\n\n[build]\nbuild-dir = \"html\"\n\n\
-    [output.html]\ndefault-theme = \"light\"\npreferred-dark-theme = \"navy\"\nno-section-label = true\n\n\
+    [output.html]\ndefault-theme = \"light\"\npreferred-dark-theme = \"navy\"\nno-section-label = true\n\
+    additional-css = [\"site.css\"]\n\n\
     [output.html.playground]\nrunnable = false\n\n[output.html.fold]\nenable = true\nlevel = 0\n\n\
     [output.html.search]\nlimit-results = 20\n";
 
@@ -151,13 +163,5 @@ fn mdbook() -> Result<PathBuf, String> {
     if process::is_installed("mdbook") {
         return Ok("mdbook".into());
     }
-    let tools = process::target().join("tools");
-    let program = tools.join("bin").join(format!("mdbook{}", std::env::consts::EXE_SUFFIX));
-    if !program.is_file() {
-        println!("installing mdBook {MDBOOK} into the build folder, once");
-        let mut cargo = Command::new(process::program("cargo"));
-        cargo.args(["install", "--locked", "--quiet", "mdbook", "--version", MDBOOK, "--root"]).arg(&tools);
-        process::run(&mut cargo).map_err(|reason| format!("mdBook could not be installed: {reason}"))?;
-    }
-    Ok(program)
+    process::tool("mdbook", MDBOOK)
 }

@@ -19,6 +19,7 @@ mod docs;
 mod fuzz;
 mod interop;
 mod load;
+mod mutants;
 mod npm;
 mod platforms;
 mod process;
@@ -76,9 +77,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        usage: "fuzz [--seconds N] [target]",
-        about: "run the fuzz targets, N seconds each (default: 60); needs nightly and cargo-fuzz",
+        usage: "fuzz [--seconds N] [--jobs N] [target]",
+        about: "run the fuzz targets, N seconds each (default: 60), some at the same time; needs nightly and cargo-fuzz",
         run: fuzz::command,
+    },
+    Command {
+        name: "mutants",
+        usage: "mutants [--list] [area ..]",
+        about: "mutation tests of five areas, with survivors compared with xtask/mutants.txt; takes hours; installs cargo-mutants",
+        run: mutants::command,
     },
     Command {
         name: "bench",
@@ -118,8 +125,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "soak",
-        usage: "soak [tasks | --requests N]",
-        about: "sessions by the thousand against a release build, and what they leave in its memory; or tasks with a 30 s lease",
+        usage: "soak [tasks | hour [--minutes N] [--record] | --requests N]",
+        about: "sessions by the thousand, and what they leave in memory; tasks with a 30 s lease; an hour of clients that fail",
         run: soak::command,
     },
     Command {
@@ -143,7 +150,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "docs",
         usage: "docs",
-        about: "the documentation as a site in target/book, with search; checks its links; installs mdBook if missing",
+        about: "the documentation as a site in target/book, with search; checks its links, and its pages in a browser; installs mdBook",
         run: docs::command,
     },
     Command {

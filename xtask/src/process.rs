@@ -137,6 +137,19 @@ pub(crate) fn packaged(package: &str, names: &[&str]) -> Result<PathBuf, String>
     Ok(target().join("dist"))
 }
 
+/// Installs a program of a crate with the same name into the build folder, in one version, and returns its path.
+pub(crate) fn tool(name: &str, version: &str) -> Result<PathBuf, String> {
+    let tools = target().join("tools");
+    let program_file = tools.join("bin").join(format!("{name}{}", env::consts::EXE_SUFFIX));
+    if !program_file.is_file() {
+        println!("installing {name} {version} into the build folder, once");
+        let mut cargo = Command::new(program("cargo"));
+        cargo.args(["install", "--locked", "--quiet", name, "--version", version, "--root"]).arg(&tools);
+        run(&mut cargo).map_err(|reason| format!("{name} could not be installed: {reason}"))?;
+    }
+    Ok(program_file)
+}
+
 /// Returns the target directory of cargo.
 pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))

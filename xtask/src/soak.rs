@@ -4,8 +4,13 @@
 //! opens, uses and ends sessions without a pause: the memory must not grow.
 //!
 //! `cargo xtask soak tasks`: tasks across the end of a process and of a node, with the lease that servers have by default.
+//! `cargo xtask soak hour`: an hour of both eras with clients that fail on purpose.
 
 #![expect(clippy::disallowed_methods, reason = "there is no runtime here whose clock could be used")]
+
+mod actions;
+mod hour;
+mod plot;
 
 use std::io::Write as _;
 use std::process::Command;
@@ -32,12 +37,41 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     let requests = match arguments {
         [] => REQUESTS,
         [part] if part == "tasks" => return tasks(),
+        [part, options @ ..] if part == "hour" => {
+            let (minutes, output) = hour_options(options)?;
+            return hour::run(minutes, output).map_err(failed);
+        }
         [option, number] if option == "--requests" => {
             number.parse().map_err(|_| Failure::Usage(format!("'{number}' is not a number of requests")))?
         }
-        _ => return Err(Failure::Usage("soak takes nothing but `tasks` or `--requests N`".into())),
+        _ => return Err(Failure::Usage("soak takes nothing but `tasks`, `hour` or `--requests N`".into())),
     };
     run(requests).map_err(failed)
+}
+
+/// Reads `--minutes N` and `--record`.
+fn hour_options(options: &[String]) -> Result<(u32, hour::Output), Failure> {
+    let (mut minutes, mut output) = (hour::MINUTES, hour::Output::Build);
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        match option.as_str() {
+            "--record" => output = hour::Output::Documentation,
+            "--minutes" => {
+                let number = rest.next().map(String::as_str).unwrap_or_default();
+                // A comparison needs a sample in each half.
+                let read = number.parse().ok().filter(|minutes| *minutes >= 2);
+                minutes = read.ok_or_else(|| {
+                    Failure::Usage(format!("--minutes needs a whole number from 2 on, got `{number}`"))
+                })?;
+            }
+            other => {
+                return Err(Failure::Usage(format!(
+                    "soak hour takes --minutes N and --record, got `{other}`"
+                )));
+            }
+        }
+    }
+    Ok((minutes, output))
 }
 
 fn failed(fault: impl std::fmt::Display) -> Failure {
@@ -147,5 +181,21 @@ struct Seconds(Duration);
 impl std::fmt::Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} s", self.0.as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hour, hour_options};
+
+    #[test]
+    fn options_of_the_hour_are_read() {
+        let read =
+            |words: &[&str]| hour_options(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        assert_eq!(read(&[]), Ok((60, hour::Output::Build)));
+        assert_eq!(read(&["--minutes", "2", "--record"]), Ok((2, hour::Output::Documentation)));
+        for wrong in [&["--minutes"][..], &["--minutes", "1"], &["--hours", "1"]] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -31,13 +31,26 @@ mod restaurant {
         /// How many people?
         #[schemars(range(min = 1, max = 12))]
         guests: u8,
+        place: Place,
+    }
+
+    /// The places of the demo's tool `book`.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Place {
+        Inside,
+        Garden,
     }
 
     /// Books a table.
     #[tool]
     async fn book(cx: Context, day: String) -> Result<String, ToolError> {
         let booking: Booking = cx.elicit("booking", "For how many?").await?.accepted()?;
-        Ok(format!("A table for {} on {day}.", booking.guests))
+        let place = match booking.place {
+            Place::Inside => "inside",
+            Place::Garden => "in the garden",
+        };
+        Ok(format!("A table for {} {place}, {day}.", booking.guests))
     }
 
     pub(crate) async fn serve(
@@ -68,7 +81,7 @@ fn the_client_over_http_answers_the_question_of_the_server() {
             run.await.unwrap()
         };
         let (success, text) = run(vec![url.clone(), "4".to_owned()]).await;
-        assert!(success && text.contains("A table for 4 on Friday."), "{text}");
+        assert!(success && text.contains("A table for 4 in the garden, Friday."), "{text}");
         let (success, text) = run(vec![url.clone(), "0".to_owned()]).await;
         assert!(success && text.contains("`guests` must be an integer of at least 1"), "{text}");
         assert!(text.contains("not booked: The user declined to answer."), "{text}");

@@ -142,7 +142,7 @@ impl Visitor for Seen {
 async fn a_node_offers_its_counters() {
     let Some(store) = Store::start("metrics of a node").await else { return };
     let node = store.node().await;
-    decide(&node.rate_limiter(1).patience(LONG), call("ada", "a", &Quota::per_hour(1))).await;
+    decide(&node.rate_limiter(1).patience(LONG), call("zoe", "a", &Quota::per_hour(1))).await;
     let mut seen = Seen::default();
     node.read(&mut seen);
     for of in METRICS {
@@ -158,5 +158,5 @@ async fn a_node_offers_its_counters() {
     assert!(
         seen.0.contains(&("duplexer.store.up", r#"[("duplexer.store.namespace", "test")] 1"#.to_owned()))
     );
-    assert!(!text.contains("ada"), "{text}");
+    assert!(!text.contains("zoe"), "{text}");
 }

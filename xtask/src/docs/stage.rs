@@ -112,8 +112,12 @@ pub(super) fn rewritten(page: &Page, pages: &[Page]) -> String {
     for line in page.text.lines() {
         if let Some(language) = line.trim_start().strip_prefix("```") {
             in_code = !in_code;
-            let opens_rust = in_code && is_guide && matches!(language, "" | "no_run");
-            text.push_str(if opens_rust { "```rust" } else { line });
+            text.push_str(match language {
+                "" | "no_run" if in_code && is_guide => "```rust",
+                // The highlighter of mdBook does not have this one, and warns.
+                "dockerfile" => "```text",
+                _ => line,
+            });
         } else if in_code {
             text.push_str(line);
         } else {
@@ -262,7 +266,7 @@ mod tests {
         let guide = page(
             "crates/duplexer/guide/tools.md",
             "guide/tools.md",
-            "```\nlet x = [a](b);\n```\n```text\n$\n```",
+            "```\nlet x = [a](b);\n```\n```dockerfile\n$\n```",
         );
         assert_eq!(rewritten(&guide, &[]), "```rust\nlet x = [a](b);\n```\n```text\n$\n```\n");
     }

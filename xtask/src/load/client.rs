@@ -74,6 +74,11 @@ impl Connection {
 
     /// Sends a request without waiting for the response.
     pub(crate) fn send(&mut self, method: &str, message: &Message) -> Result<(), Fault> {
+        self.send_part(method, message, message.body.len())
+    }
+
+    /// Sends the head of a request and the beginning of its body, whose whole length the head announces.
+    pub(crate) fn send_part(&mut self, method: &str, message: &Message, length: usize) -> Result<(), Fault> {
         let Message { headers, body } = message;
         let head = format!(
             "{method} /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n\
@@ -81,7 +86,8 @@ impl Connection {
             self.port,
             body.len()
         );
-        Ok(self.stream.get_mut().write_all((head + body).as_bytes())?)
+        let part = body.as_bytes().get(..length).unwrap_or_default();
+        Ok(self.stream.get_mut().write_all(&[head.as_bytes(), part].concat())?)
     }
 
     pub(crate) fn reply(&mut self) -> Result<Reply, Fault> {

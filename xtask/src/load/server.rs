@@ -33,10 +33,19 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it with these options, and waits until it listens.
     pub(crate) fn start(options: &[&str]) -> Result<Self, Fault> {
+        Self::start_with(options, Stdio::inherit())
+    }
+
+    /// Starts it like [`Server::start`], without its log: for clients that make it panic.
+    pub(crate) fn start_silent(options: &[&str]) -> Result<Self, Fault> {
+        Self::start_with(options, Stdio::null())
+    }
+
+    fn start_with(options: &[&str], log: Stdio) -> Result<Self, Fault> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let own = port.to_string();
         let mut command = program();
-        command.args(["http", &own]).args(options).stdin(Stdio::null());
+        command.args(["http", &own]).args(options).stdin(Stdio::null()).stderr(log);
         let server = Self { process: Process(command.spawn()?), port };
         let until = Instant::now() + PATIENCE;
         while Connection::open(port).is_err() {
@@ -72,6 +81,21 @@ impl Process {
     pub(crate) fn memory(&self) -> Result<u32, Fault> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         resident(&text).ok_or_else(|| Fault("the system does not say how much memory it has".into()))
+    }
+
+    /// Returns the number of its open descriptors.
+    pub(crate) fn descriptors(&self) -> Result<u32, Fault> {
+        self.entries("fd")
+    }
+
+    /// Returns the number of its threads.
+    pub(crate) fn threads(&self) -> Result<u32, Fault> {
+        self.entries("task")
+    }
+
+    fn entries(&self, folder: &str) -> Result<u32, Fault> {
+        let count = fs::read_dir(format!("/proc/{}/{folder}", self.0.id()))?.count();
+        u32::try_from(count).map_err(|_| Fault(format!("{count} entries in {folder}")))
     }
 
     /// Returns its resident memory in MB.

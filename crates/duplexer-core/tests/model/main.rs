@@ -15,7 +15,7 @@ pub(crate) use duplexer_core::transport;
 mod dispatch;
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,10 @@ use dispatch::sync::lock;
 use dispatch::watchdog::{Entry, PollCounter, Watchdog, Watched};
 use transport::{FrameWriter, Frames, TransportError};
 
-const SCHEDULES: usize = 3000;
+/// Interleavings that each test explores; `MODEL_SCHEDULES` sets another number.
+static SCHEDULES: LazyLock<usize> = LazyLock::new(|| {
+    std::env::var("MODEL_SCHEDULES").ok().and_then(|number| number.parse().ok()).unwrap_or(3000)
+});
 
 /// A transport that accepts a limited number of bytes, then is pending until its waker is called.
 #[derive(Clone)]
@@ -166,7 +169,7 @@ fn the_last_thread_that_pushes_or_writes_empties_the_queue() {
             lines.sort();
             assert_eq!(lines, ["00", "01", "10", "11", "20", "21"]);
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }
 
@@ -188,8 +191,8 @@ fn a_frame_is_not_left_behind_between_the_last_check_and_the_release() {
         other.join().unwrap();
         assert_eq!(sink.lines().len(), 2);
     };
-    check_random(race, 3 * SCHEDULES);
-    shuttle::check_pct(race, 3 * SCHEDULES, 3);
+    check_random(race, 3 * *SCHEDULES);
+    shuttle::check_pct(race, 3 * *SCHEDULES, 3);
 }
 
 /// When the transport is full the writer task takes over, whichever thread found it full, and misses no wake-up.
@@ -232,7 +235,7 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
             assert_eq!(lines, ["0", "000", "1", "111"]);
             writer.join().unwrap();
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }
 
@@ -256,7 +259,7 @@ fn the_writer_tasks_waker_is_not_taken_from_it() {
             assert_eq!(block_on(outbox.delivery(12)), Delivery::Written);
             writer.join().unwrap();
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }
 
@@ -284,7 +287,7 @@ fn a_producer_that_waits_for_capacity_is_woken() {
             assert_eq!(block_on(outbox.delivery(position)), Delivery::Written);
             writer.join().unwrap();
         },
-        SCHEDULES / 10,
+        *SCHEDULES / 10,
     );
 }
 
@@ -308,7 +311,7 @@ fn closing_ends_every_wait() {
             flusher.join().unwrap();
             assert_eq!(outbox.try_enqueue(b"late", None, Admission::Reserved), Enqueued::Closed);
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }
 
@@ -364,7 +367,7 @@ fn the_watchdog_does_not_sleep_through_a_poll() {
             watching.thread().unpark();
             watching.join().unwrap();
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }
 
@@ -383,7 +386,7 @@ fn a_poll_that_meets_the_end_of_the_watch_is_watched_once() {
             let released = polls.track(|| registered = true, || releasing.join().unwrap());
             assert_eq!(released, registered);
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }
 
@@ -420,6 +423,6 @@ fn cancel_completion_and_end_of_input_agree_on_one_outcome() {
             }
             assert_eq!(outcomes.load(Ordering::SeqCst), 1);
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }

@@ -20,6 +20,7 @@ use crate::session::{
     Appended, Attach, Attached, Batch, EventStore as _, MemoryEventStore, StreamId, StreamKey,
 };
 
+/// Schedules of an exploration, within [`TIME`]; `MODEL_SCHEDULES` sets another number, without a limit of time.
 const SCHEDULES: usize = 150;
 /// Time after which an exploration ends, however few schedules it has explored.
 const TIME: Duration = Duration::from_secs(1);
@@ -36,14 +37,16 @@ fn check(race: fn()) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.unwrap();
     let _entered = runtime.enter();
+    let more: Option<usize> = std::env::var("MODEL_SCHEDULES").ok().and_then(|number| number.parse().ok());
+    let schedules = more.unwrap_or(SCHEDULES);
     let config = || {
         let mut config = shuttle::Config::new();
         config.stack_size = STACK;
-        config.max_time = Some(TIME);
+        config.max_time = more.is_none().then_some(TIME);
         config
     };
-    shuttle::Runner::new(RandomScheduler::new(SCHEDULES), config()).run(race);
-    shuttle::Runner::new(PctScheduler::new(3, SCHEDULES), config()).run(race);
+    shuttle::Runner::new(RandomScheduler::new(schedules), config()).run(race);
+    shuttle::Runner::new(PctScheduler::new(3, schedules), config()).run(race);
 }
 
 /// One stream of one session, whose request is served at the node `HERE`.

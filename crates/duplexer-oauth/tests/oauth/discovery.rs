@@ -10,7 +10,7 @@ pub(crate) fn login(person: &Person) -> duplexer_oauth::OAuthBuilder {
     OAuth::login_with_browser("test").present(person.browser())
 }
 
-/// OAC-11, OAC-14, OAC-25, OAC-33, OAC-42, P-AUC-1, P-AUC-4, P-AUC-5, P-AUC-8: one login, request by request.
+/// CAUTH-01, OAC-11, OAC-14, OAC-25, OAC-33, OAC-42, P-AUC-1, P-AUC-4, P-AUC-5, P-AUC-8: one login, request by request.
 #[tokio::test]
 async fn a_login_asks_what_the_specifications_say() {
     let mock = Mock::new(|_, _| None).await;
@@ -206,7 +206,7 @@ async fn only_a_server_without_metadata_is_an_old_one() {
     assert!(!mock.seen("/token")[0].form().contains_key("resource"));
 }
 
-/// OAC-22, OAC-24, P-AUC-6: a client document is used where it is supported; elsewhere the client registers.
+/// CAUTH-01, OAC-22, OAC-24, P-AUC-6: a client document is used where it is supported; elsewhere the client registers.
 #[tokio::test]
 async fn a_client_document_is_used_where_it_is_supported() {
     for supported in [true, false] {
@@ -231,7 +231,7 @@ async fn a_client_document_is_used_where_it_is_supported() {
     }
 }
 
-/// OAC-53, P-AUC-10: a server that refuses every token for its scopes causes one more login, not an endless loop.
+/// CAUTH-01, OAC-53, P-AUC-10: a server that refuses every token for its scopes causes one more login, not an endless loop.
 #[tokio::test]
 async fn a_futile_step_up_is_not_repeated() {
     let insufficient = r#"Bearer error="insufficient_scope", scope="more""#;

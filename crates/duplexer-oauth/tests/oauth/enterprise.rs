@@ -25,7 +25,7 @@ fn enterprise(provider: &Mock) -> OAuthBuilder {
     OAuth::enterprise(provider, ClientIdentity::secret("mcp-client", Secret::new("s")))
 }
 
-/// OAC-56, P-AUC-22: the ID token is exchanged at the provider, the assertion at the authorization server.
+/// CAUTH-01, OAC-56, P-AUC-22: the ID token is exchanged at the provider, the assertion at the authorization server.
 #[tokio::test]
 async fn an_id_token_becomes_a_token_of_the_server() {
     let (idp, mock) = (provider(ID_JAG).await, Mock::new(|_, _| None).await);
@@ -63,7 +63,7 @@ async fn another_kind_of_token_is_not_redeemed() {
     assert!(mock.seen("/token").is_empty());
 }
 
-/// OAC-57: without a configured issuer, its assertion and secret go to the issuer's own origin only.
+/// CAUTH-01, OAC-57: without a configured issuer, its assertion and secret go to the issuer's own origin only.
 #[tokio::test]
 async fn an_assertion_is_not_sent_to_another_origin() {
     let idp = provider(ID_JAG).await;

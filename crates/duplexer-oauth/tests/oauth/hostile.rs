@@ -85,7 +85,7 @@ async fn redirects_do_not_lead_elsewhere() {
     }
 }
 
-/// OAC-18, OAC-40, P-AUC-3, P-AUC-11: another issuer in metadata or redirect; nothing of such an answer is used.
+/// CAUTH-01, OAC-18, OAC-40, P-AUC-3, P-AUC-11: another issuer in metadata or redirect; nothing of such an answer is used.
 #[tokio::test]
 async fn a_foreign_issuer_is_refused() {
     let (error, mock) = refused(|mock, seen| {

@@ -24,7 +24,7 @@ fn part(token: &str, index: usize) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(index).unwrap()).unwrap()).unwrap()
 }
 
-/// OAC-54, P-AUC-15, P-AUC-21: no registration, no browser; a refused token is replaced by another request.
+/// CAUTH-01, OAC-54, P-AUC-15, P-AUC-21: no registration, no browser; a refused token is replaced by another request.
 #[tokio::test]
 async fn client_credentials_need_no_person() {
     let mock = Mock::new(|_, seen| {
@@ -50,7 +50,7 @@ async fn client_credentials_need_no_person() {
     assert!(mock.seen("/register").is_empty() && mock.seen("/authorize").is_empty());
 }
 
-/// OAC-55, P-AUC-21
+/// CAUTH-01, OAC-55, P-AUC-21
 #[tokio::test]
 async fn a_client_signs_a_new_assertion_for_every_request() {
     let mock = Mock::new(|_, _| None).await;

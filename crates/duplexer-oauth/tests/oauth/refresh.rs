@@ -85,7 +85,7 @@ async fn processes_that_share_a_store_refresh_once() {
     }
 }
 
-/// OAC-48: an answer without refresh token and scope keeps the old ones.
+/// CAUTH-01, OAC-48: an answer without refresh token and scope keeps the old ones.
 #[tokio::test]
 async fn an_answer_without_a_refresh_token_keeps_the_old_one() {
     let (time, person) = (Time::new(), Person::default());

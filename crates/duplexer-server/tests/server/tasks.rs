@@ -175,7 +175,7 @@ async fn until(task: &TaskHandle, status: TaskStatus) -> Value {
     panic!("the task never is {status}")
 }
 
-/// TSK-03, TSK-04, TSK-05, TSK-15, P-TASK-3, P-TASK-5, TSK-56, TSK-57, TSK-D2: the creation answer of each revision; the function runs once.
+/// TSK-03, TSK-04, TSK-05, TSK-15, P-TASK-3, P-TASK-5, TSK-56, TSK-57, P-LTASK-3, TSK-D2: the creation answer of each revision; the function runs once.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_becomes_a_task() {
     let client = connect(Era::Envelope).await;
@@ -197,6 +197,7 @@ async fn a_call_that_waits_becomes_a_task() {
     assert_eq!(created.as_object().unwrap().keys().collect::<Vec<_>>(), ["task"]);
     let task = &created["task"];
     assert_eq!(task["status"], "working");
+    assert!(task["createdAt"].as_str().unwrap().contains('T'));
     assert!(task["ttl"].as_u64().unwrap() >= 600_000 && task["pollInterval"].as_u64().unwrap() > 0);
     client.close().await;
 }
@@ -215,7 +216,7 @@ async fn a_call_that_ends_at_once_is_answered_directly() {
     client.close().await;
 }
 
-/// EXF-01, TSK-12, P-TASK-1, TSK-13, P-TASK-2, TSK-19, P-TASK-10, TSK-26, P-TASK-14, TSK-51, TSK-52, TSK-54, TSK-55, EXF-04: who has no tasks gets none; a tool that requires them says
+/// EXF-01, TSK-12, P-TASK-1, TSK-13, P-TASK-2, TSK-19, P-TASK-10, TSK-26, P-TASK-14, TSK-51, TSK-52, TSK-54, TSK-55, P-LTASK-2, EXF-04: who has no tasks gets none; a tool that requires them says
 /// so before its function runs.
 #[tokio::test(start_paused = true)]
 async fn clients_without_tasks_learn_what_is_missing() {
@@ -301,7 +302,7 @@ fn silent() -> duplexer::dispatch::CallContext {
     CallContext::new(Some(1_i64.into()), transport, Arc::new(Silent(Cancellation::new())))
 }
 
-/// TSK-07, TSK-16, P-TASK-4, TSK-17, P-TASK-6, TSK-18, P-TASK-7, TSK-48, TSK-60, TSK-68, TSK-D10: how a task ends is written in the terms of each revision; a
+/// TSK-07, TSK-16, P-TASK-4, TSK-17, P-TASK-6, TSK-18, P-TASK-7, TSK-48, TSK-60, P-LTASK-4, TSK-68, TSK-D10: how a task ends is written in the terms of each revision; a
 /// panic is an error without detail.
 #[tokio::test(start_paused = true)]
 async fn an_end_is_written_in_the_terms_of_the_revision() {
@@ -334,7 +335,7 @@ async fn an_end_is_written_in_the_terms_of_the_revision() {
     }
 }
 
-/// TSK-25, P-TASK-22, P-TASK-23, TSK-61, TSK-63, TSK-D8: cancelling is asked for in one revision and done in the other; a finished task is
+/// TSK-25, P-TASK-22, P-TASK-23, TSK-61, TSK-63, P-LTASK-5, TSK-D8: cancelling is asked for in one revision and done in the other; a finished task is
 /// acknowledged or refused.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_cancelled() {
@@ -416,7 +417,7 @@ async fn an_explicit_tool_says_when_it_becomes_a_task() {
     }
 }
 
-/// TSK-30, TSK-67, TSK-D7: progress is the status text; only 2025-11-25 still sends it, with the token of the call.
+/// TSK-30, TSK-67, P-PROG-5, TSK-D7: progress is the status text; only 2025-11-25 still sends it, with the token of the call.
 #[tokio::test(start_paused = true)]
 async fn progress_is_the_status_text() {
     for era in [Era::Envelope, Era::Handshake] {

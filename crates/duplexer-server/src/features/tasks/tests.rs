@@ -83,7 +83,7 @@ async fn end(running: &RunningServer, connection: &Arc<Connection>, id: &str) ->
     }
 }
 
-/// TSK-08, P-TASK-9, TSK-69, TSK-80, P-TASK-18, TSK-81, TSK-85: a task is seen by equal principals only, on any connection; for everybody else it does not exist,
+/// TSK-08, P-TASK-9, TSK-69, P-LTASK-6, TSK-80, P-TASK-18, TSK-81, TSK-85: a task is seen by equal principals only, on any connection; for everybody else it does not exist,
 /// and the error does not say why.
 #[tokio::test]
 async fn a_task_belongs_to_the_principal_that_created_it() {

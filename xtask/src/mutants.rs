@@ -1,0 +1,255 @@
+//! `cargo xtask mutants`: changes the code in small ways and runs the tests of the package: each change must fail one.
+//!
+//! A fixed list of files, because a mutant costs a build and a test run. `xtask/mutants.txt` has the survivors that are
+//! right as they are, each with its reason; the command compares.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Failure, process};
+
+/// The version that is installed: another one has other mutants.
+const VERSION: &str = "27.1.0";
+/// Maximum of mutants in all.
+const MOST: usize = 400;
+/// Seconds for the tests of one mutant. One that takes longer waits for something that never comes, and counts as killed.
+const TIMEOUT: &str = "120";
+const EXPLAINED: &str = "xtask/mutants.txt";
+
+/// Files of one package whose mutants are tested by the same tests.
+struct Area {
+    name: &'static str,
+    package: &'static str,
+    files: &'static [&'static str],
+    /// Arguments of `cargo test`: as few test binaries as show the behaviour.
+    tests: &'static [&'static str],
+}
+
+const AREAS: &[Area] = &[
+    Area {
+        name: "call-table",
+        package: "duplexer-core",
+        files: &[
+            "crates/duplexer-core/src/dispatch/call_table.rs",
+            "crates/duplexer-core/src/dispatch/in_flight.rs",
+        ],
+        tests: &["--lib", "dispatch::"],
+    },
+    Area {
+        name: "admission",
+        package: "duplexer-core",
+        files: &["crates/duplexer-core/src/dispatch/jsonrpc/admission.rs"],
+        tests: &["--lib", "dispatch::"],
+    },
+    Area {
+        name: "envelope",
+        package: "duplexer-server",
+        files: &["crates/duplexer-server/src/kernel/envelope.rs"],
+        tests: &["--lib", "--test", "server"],
+    },
+    Area {
+        name: "sessions",
+        package: "duplexer-http",
+        files: &[
+            "crates/duplexer-http/src/server/session/table.rs",
+            "crates/duplexer-http/src/server/session/table/principal_counts.rs",
+        ],
+        tests: &["--lib", "--test", "http"],
+    },
+    Area {
+        name: "tokens",
+        package: "duplexer-auth",
+        files: &[
+            "crates/duplexer-auth/src/resource/bearer.rs",
+            "crates/duplexer-auth/src/resource/check.rs",
+            "crates/duplexer-auth/src/token/jwt.rs",
+            "crates/duplexer-auth/src/token/signature.rs",
+            "crates/duplexer-auth/src/token/static_tokens.rs",
+        ],
+        tests: &["--lib", "--test", "auth"],
+    },
+];
+
+/// Mutants by the file of outcomes of cargo-mutants.
+struct Outcome {
+    caught: usize,
+    unviable: usize,
+    /// Survivors, as in [`EXPLAINED`].
+    survivors: Vec<String>,
+}
+
+pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
+    let only_list = arguments.iter().any(|argument| argument == "--list");
+    let names: Vec<&String> = arguments.iter().filter(|argument| *argument != "--list").collect();
+    if let Some(unknown) = names.iter().find(|name| !AREAS.iter().any(|area| area.name == name.as_str())) {
+        let known: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
+        let known = known.join(", ");
+        return Err(Failure::Usage(format!("`{unknown}` is no area of mutants; there are {known}")));
+    }
+    let areas = AREAS.iter().filter(|area| names.is_empty() || names.iter().any(|name| *name == area.name));
+    let areas: Vec<&Area> = areas.collect();
+    run(&areas, only_list).map_err(|reason| {
+        eprintln!("error: {reason}");
+        Failure::Failed
+    })
+}
+
+fn run(areas: &[&Area], only_list: bool) -> Result<(), String> {
+    let program = process::tool("cargo-mutants", VERSION)?;
+    let mut total = 0;
+    for area in areas {
+        let listed = list(&program, area)?;
+        println!("{}: {} mutants", area.name, listed.len());
+        total += listed.len();
+    }
+    println!("{total} mutants in all, of {MOST} at most");
+    if total > MOST {
+        return Err("too many mutants: shorten the list of files in xtask/src/mutants.rs".to_owned());
+    }
+    if only_list {
+        return Ok(());
+    }
+    let path = process::root().join(EXPLAINED);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{EXPLAINED}: {error}"))?;
+    let explained = explained(&text)?;
+    let (mut faults, mut rows) = (Vec::new(), Vec::new());
+    for area in areas {
+        let outcome = tested(&program, area)?;
+        faults.extend(compared(&outcome.survivors, &explained, area.files));
+        let Outcome { caught, unviable, survivors } = outcome;
+        rows.push(format!("| {} | {caught} | {unviable} | {} |", area.name, survivors.len()));
+    }
+    println!("\n| area | killed | not compiled | survivors |\n|---|---:|---:|---:|\n{}", rows.join("\n"));
+    for fault in &faults {
+        eprintln!("error: {fault}");
+    }
+    if faults.is_empty() { Ok(()) } else { Err(format!("{} findings", faults.len())) }
+}
+
+/// Starts a command line of cargo-mutants for an area.
+fn mutants(program: &Path, area: &Area) -> Command {
+    let mut command = Command::new(program);
+    command.args(["mutants", "--no-config", "--colors", "never", "--package", area.package]);
+    for file in area.files {
+        command.args(["--file", file]);
+    }
+    command
+}
+
+fn list(program: &Path, area: &Area) -> Result<Vec<String>, String> {
+    let output = mutants(program, area).arg("--list").current_dir(process::root()).output();
+    let output = output.map_err(|error| format!("cargo-mutants: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+/// Tests all mutants of an area, and reads what became of them.
+fn tested(program: &Path, area: &Area) -> Result<Outcome, String> {
+    let folder = process::target().join("mutants").join(area.name);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut command = mutants(program, area);
+    command.args(["--test-package", area.package, "--timeout", TIMEOUT, "--no-shuffle", "--output"]);
+    command.arg(&folder).arg("--").args(area.tests);
+    let out = folder.join("mutants.out");
+    // Its exit code also tells of survivors, which the lists contain; without an unmutated run that passes there are none.
+    let ended = process::run(&mut command);
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
+    let count = |name: &str| read(name).lines().count();
+    let outcome = Outcome {
+        caught: count("caught.txt") + count("timeout.txt"),
+        unviable: count("unviable.txt"),
+        survivors: read("missed.txt").lines().map(unnumbered).collect(),
+    };
+    match ended {
+        Err(reason) if outcome.survivors.is_empty() && outcome.caught == 0 => {
+            Err(format!("{}: cargo-mutants: {reason}", area.name))
+        }
+        _ => Ok(outcome),
+    }
+}
+
+/// Returns a mutant without line and column, which change with every edit.
+fn unnumbered(mutant: &str) -> String {
+    let mut parts = mutant.splitn(4, ':');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(file), Some(_), Some(_), Some(change)) => format!("{file}:{change}"),
+        _ => mutant.to_owned(),
+    }
+}
+
+/// Reads the explained survivors, with their reasons.
+fn explained(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let read = |line: &str| match line.split_once(" | ") {
+        Some((mutant, reason)) if !reason.trim().is_empty() => Ok((mutant.to_owned(), reason.to_owned())),
+        _ => Err(format!("{EXPLAINED}: no reason: {line}")),
+    };
+    lines.map(read).collect()
+}
+
+/// Returns survivors without an explanation, and explanations of these files without a survivor.
+fn compared(survivors: &[String], explained: &BTreeMap<String, String>, files: &[&str]) -> Vec<String> {
+    let new = survivors.iter().filter(|mutant| !explained.contains_key(*mutant));
+    let stale = explained.keys().filter(|mutant| {
+        let file = mutant.split_once(':').map_or("", |(file, _)| file);
+        files.contains(&file) && !survivors.contains(mutant)
+    });
+    let new = new.map(|mutant| format!("no test kills it, and {EXPLAINED} does not explain it: {mutant}"));
+    let stale = stale.map(|mutant| format!("{EXPLAINED} explains what does not survive: {mutant}"));
+    new.chain(stale).collect()
+}
+
+/// Returns all files of all areas.
+#[cfg(test)]
+fn files() -> impl Iterator<Item = std::path::PathBuf> {
+    AREAS.iter().flat_map(|area| area.files).map(|file| process::root().join(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AREAS, command, compared, explained, files, unnumbered};
+    use crate::{Failure, process};
+
+    #[test]
+    fn every_file_and_every_test_binary_exists() {
+        for file in files() {
+            assert!(file.is_file(), "{}", file.display());
+        }
+        for area in AREAS {
+            for pair in area.tests.windows(2).filter(|pair| pair[0] == "--test") {
+                let folder = process::root().join("crates").join(area.package).join("tests");
+                let found = folder.join(format!("{}.rs", pair[1])).is_file() || folder.join(pair[1]).is_dir();
+                assert!(found, "{}: {}", area.package, pair[1]);
+            }
+        }
+    }
+
+    #[test]
+    fn survivors_are_compared_without_their_lines() {
+        let survivor = unnumbered("crates/a.rs:12:5: replace f -> bool with true");
+        assert_eq!(survivor, "crates/a.rs: replace f -> bool with true");
+        let list =
+            explained("# why\ncrates/a.rs: replace f -> bool with true | equal: f is only a hint\n").unwrap();
+        assert!(compared(std::slice::from_ref(&survivor), &list, &["crates/a.rs"]).is_empty());
+        assert_eq!(compared(&[], &list, &["crates/a.rs"]).len(), 1, "stale");
+        assert_eq!(compared(&[], &list, &["crates/b.rs"]).len(), 0, "of an area that was not run");
+        assert_eq!(compared(&[survivor], &explained("").unwrap(), &["crates/a.rs"]).len(), 1, "new");
+        assert!(explained("crates/a.rs: replace f\n").is_err(), "without a reason");
+    }
+
+    #[test]
+    fn the_list_of_explained_survivors_can_be_read() {
+        let text = std::fs::read_to_string(process::root().join(super::EXPLAINED)).unwrap();
+        explained(&text).unwrap();
+    }
+
+    #[test]
+    fn an_unknown_area_is_a_usage_error_that_names_the_others() {
+        let refused = command(&["tables".to_owned()]);
+        assert!(matches!(refused, Err(Failure::Usage(text)) if text.contains("call-table")));
+    }
+}
