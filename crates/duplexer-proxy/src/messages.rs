@@ -51,8 +51,8 @@ pub(crate) struct Call {
     pub(crate) back_channel: bool,
     /// Minimum level of log messages that the client has requested with it.
     pub(crate) level: Option<LoggingLevel>,
-    /// Where questions of the server go, if the client cannot be sent requests.
-    pub(crate) questions: Option<Questions>,
+    /// Where questions of the server go, if the client cannot be sent requests. Boxed: it is rare, and entries are moved.
+    pub(crate) questions: Option<Box<Questions>>,
 }
 
 /// A `subscriptions/listen` request of the client.
@@ -232,7 +232,7 @@ impl Messages {
             return Err(McpError::new(ErrorCode::INVALID_REQUEST, text));
         }
         match self.latest(|call| call.questions.is_some() || call.back_channel) {
-            Some(Call { questions: Some(questions), .. }) => Ok(Target::Questions(Box::new(questions))),
+            Some(Call { questions: Some(questions), .. }) => Ok(Target::Questions(questions)),
             Some(call) => Ok(Target::Call(call.channel)),
             None => match self.connections.all().pop() {
                 Some(connection) => Ok(Target::Connection(connection)),

@@ -27,6 +27,20 @@ pub trait Outbound: Send + Sync {
     /// Dropping the future cancels the request at the peer, unless its options say otherwise.
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>>;
 
+    /// Sends a request whose params are text that was read from a frame, in place of `request.params`. They are sent as they
+    /// are, where the channel can do that.
+    fn forward(
+        &self,
+        mut request: OutboundRequest,
+        params: ByteString,
+    ) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        match Json::parse(&params) {
+            Ok(params) => request.params = Some(params),
+            Err(error) => return Box::pin(std::future::ready(Err(CallError::Encode(error)))),
+        }
+        self.request(request)
+    }
+
     /// Sends a notification. It never fails: without a peer the notification is dropped.
     ///
     /// The frame is queued before this returns, unless the queue is full. Only then the future waits.
@@ -289,12 +303,36 @@ impl fmt::Debug for ProgressCallback {
     }
 }
 
+/// Params of an own request.
+pub(crate) enum Params {
+    Json(Json),
+    /// Text that was read from a frame.
+    Text(ByteString),
+}
+
+impl Params {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Json(params) => params.as_str(),
+            Self::Text(params) => params,
+        }
+    }
+}
+
 /// Adds `meta` to the `_meta` of the params. Other members of `_meta` are kept; `meta` takes precedence.
-pub(crate) fn params_with_meta(params: Option<Json>, meta: JsonObject) -> Result<Option<Json>, CallError> {
+pub(crate) fn params_with_meta(
+    params: Option<Params>,
+    meta: JsonObject,
+) -> Result<Option<Params>, CallError> {
     if meta.is_empty() {
         return Ok(params);
     }
-    merge_meta(params, meta).map(Some).map_err(CallError::Encode)
+    let merged = match params {
+        Some(Params::Text(text)) => Json::parse(&text).and_then(|params| merge_meta(Some(params), meta)),
+        Some(Params::Json(params)) => merge_meta(Some(params), meta),
+        None => merge_meta(None, meta),
+    };
+    merged.map(|params| Some(Params::Json(params))).map_err(CallError::Encode)
 }
 
 fn merge_meta(params: Option<Json>, meta: JsonObject) -> Result<Json, serde_json::Error> {
