@@ -270,7 +270,18 @@ impl Target {
 impl Relay for Messages {
     fn request(&self, message: Arc<Message>) -> BoxFuture<'static, Result<Json, McpError>> {
         let target = self.target(&message);
-        Box::pin(async move { target?.ask(message).await })
+        let followed = Arc::clone(&self.followed);
+        Box::pin(async move {
+            let answer = target?.ask(Arc::clone(&message)).await;
+            // The response that creates a task can be read together with its first question. The question went to the call
+            // then, which ended without answering it, and the task is followed since.
+            match followed.questions_of(&message) {
+                Some(questions) if matches!(&answer, Err(error) if Questions::is_unanswered(error)) => {
+                    questions.ask(Question::of(&message)?).await
+                }
+                _ => answer,
+            }
+        })
     }
 
     fn notification(&self, message: &Message) {
