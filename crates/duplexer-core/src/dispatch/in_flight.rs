@@ -30,14 +30,12 @@ impl<W> Outstanding<W> {
 
     /// Registers a request under the chosen id, or under the next free one.
     pub(crate) fn register(&mut self, chosen: Option<RequestId>, waiter: W) -> Result<RequestId, Taken> {
-        match chosen {
-            Some(id) => self.begin(id.clone(), waiter).map(|()| id),
-            None => {
-                let id = self.next_id();
-                self.waiting.insert(id.clone(), waiter);
-                Ok(id)
-            }
+        if let Some(id) = chosen {
+            return self.begin(id.clone(), waiter).map(|()| id);
         }
+        let id = self.next_id();
+        self.waiting.insert(id.clone(), waiter);
+        Ok(id)
     }
 
     /// Returns a fresh id: counting from one, skipping those that callers have chosen themselves.
