@@ -16,6 +16,7 @@ pub(crate) mod outbound;
 pub(crate) mod outbox;
 pub(crate) mod outgoing_call;
 pub(crate) mod panic;
+pub(crate) mod params;
 #[cfg(test)]
 mod tests;
 

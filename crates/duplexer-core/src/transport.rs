@@ -47,7 +47,7 @@ pub trait Transport: Send + 'static {
         None
     }
 
-    /// Returns whether the headers of a frame ([`FrameMeta::headers`]) reach the peer. Without, nobody needs to make them.
+    /// Returns whether the headers of a frame ([`FrameMeta::headers`]) reach the peer. Where they do not, a client makes none.
     fn has_headers(&self) -> bool {
         true
     }

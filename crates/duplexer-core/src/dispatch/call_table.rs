@@ -12,8 +12,9 @@ use duplexer_types::jsonrpc::RequestId;
 
 use super::delivery::Delivery;
 use super::in_flight::{Generation, InFlight, Outstanding, Taken};
-use super::outbound::{NotifyFuture, OutboundHook, OutboundRequest, Params};
+use super::outbound::{NotifyFuture, OutboundHook, OutboundRequest};
 use super::outgoing_call::{self, CallTransport, PendingCall};
+use super::params::Params;
 use super::{Cancellation, Message, control_messages, lock};
 use crate::error::CallError;
 

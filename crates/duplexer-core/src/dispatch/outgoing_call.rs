@@ -14,9 +14,8 @@ use super::call_table::LockedCalls;
 use super::control_messages::{CANCELLED, Cancel};
 use super::delivery::Delivery;
 use super::frame::Frame;
-use super::outbound::{
-    CallOptions, OnDrop, OutboundHook, OutboundRequest, Params, ProgressCallback, params_with_meta,
-};
+use super::outbound::{CallOptions, OnDrop, OutboundHook, OutboundRequest, ProgressCallback};
+use super::params::{Params, params_with_meta};
 use crate::error::CallError;
 use crate::transport::{Exchanged, PolledExchange, TransportFailure};
 

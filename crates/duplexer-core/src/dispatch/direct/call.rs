@@ -11,11 +11,10 @@ use super::{Receive, Side};
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::in_flight::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
-use crate::dispatch::outbound::{
-    BoxFuture, NotifyFuture, Outbound, OutboundRequest, Params, ProgressCallback, params_with_meta,
-};
+use crate::dispatch::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest, ProgressCallback};
 use crate::dispatch::outgoing_call;
 use crate::dispatch::panic::CatchUnwind;
+use crate::dispatch::params::{Params, params_with_meta};
 use crate::dispatch::{CallContext, Message, NotificationRoute, control_messages, lock};
 use crate::error::{CallError, Chain, McpError};
 use crate::transport::BackChannel;

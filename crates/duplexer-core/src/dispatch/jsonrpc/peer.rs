@@ -10,11 +10,10 @@ use super::handle::with_scratch;
 use super::shared::Shared;
 use crate::dispatch::call_table::LockedCalls as _;
 use crate::dispatch::delivery::Delivery;
-use crate::dispatch::outbound::{
-    BoxFuture, CallOptions, NotifyFuture, OnDrop, Outbound, OutboundRequest, Params,
-};
+use crate::dispatch::outbound::{BoxFuture, CallOptions, NotifyFuture, OnDrop, Outbound, OutboundRequest};
 use crate::dispatch::outbox::{Admission, Enqueued};
 use crate::dispatch::outgoing_call::{self, CallTransport};
+use crate::dispatch::params::Params;
 use crate::error::CallError;
 use crate::transport::{FrameMeta, PolledExchange};
 
