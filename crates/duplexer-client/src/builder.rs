@@ -25,6 +25,7 @@ use super::inbound::ClientInbound;
 use super::list_handlers::ListHandlers;
 use super::renewal::Renewal;
 use super::resources::Resources;
+use super::session::HeaderUse;
 use super::subscriptions::Routes;
 use super::tasks::KnownTools;
 use super::timeouts::Timeouts;
@@ -61,7 +62,8 @@ pub struct ClientBuilder {
     pub(super) timeouts: Timeouts,
     pub(super) log_level: Option<LoggingLevel>,
     pub(super) callbacks: Callbacks,
-    dispatch: DispatchOptions,
+    pub(super) dispatch: DispatchOptions,
+    pub(super) headers: HeaderUse,
     validator: Option<Arc<dyn ResultValidator>>,
     max_pages: usize,
     cache: Option<Cache>,
@@ -86,6 +88,7 @@ impl ClientBuilder {
             log_level: None,
             callbacks: Callbacks::default(),
             dispatch: DispatchOptions::default(),
+            headers: HeaderUse::Sent,
             validator: None,
             max_pages: MAX_PAGES,
             cache: None,
@@ -111,6 +114,7 @@ impl ClientBuilder {
     ) -> Result<Client, ConnectError> {
         self.check()?;
         self.timeouts.clock = transport.clock().unwrap_or_default();
+        self.headers = if transport.has_headers() { HeaderUse::Sent } else { HeaderUse::Unsupported };
         match self.on_frame.take() {
             Some(show) => {
                 let shown = Tap::new(transport, move |direction, frame| show(direction, frame));

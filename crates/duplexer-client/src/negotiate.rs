@@ -38,8 +38,12 @@ pub(super) async fn negotiate(
     builder: &ClientBuilder,
     inbound: &ClientInbound,
 ) -> Result<Session, ConnectError> {
-    let identity =
-        Identity { info: &builder.info, callbacks: &builder.callbacks, log_level: builder.log_level };
+    let identity = Identity {
+        info: &builder.info,
+        callbacks: &builder.callbacks,
+        log_level: builder.log_level,
+        headers: builder.headers,
+    };
     let Timeouts { clock, .. } = &builder.timeouts;
     let proposed = builder.proposed;
     let negotiator = Negotiator { peer, proposed, identity, inbound, clock };

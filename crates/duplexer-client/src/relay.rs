@@ -15,7 +15,7 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 
 use super::{Client, ClientBuilder};
-use duplexer_core::dispatch::{BoxFuture, Message, NotifyFuture, OutboundRequest};
+use duplexer_core::dispatch::{BoxFuture, Message, NotifyFuture, OutboundRequest, Writes};
 use duplexer_core::error::{CallError, McpError};
 
 /// Receives the messages of the server in place of the callbacks. For proxies.
@@ -58,6 +58,7 @@ impl ClientBuilder {
     ) -> Self {
         self.info = info.unwrap_or(self.info);
         self.callbacks.relay = Some(Arc::new(Relayed { capabilities, relay }));
+        self.dispatch = self.dispatch.writes(Writes::Collected);
         self
     }
 
@@ -76,9 +77,29 @@ impl Client {
     ///
     /// Fails like every request, with the error of the server or of the connection.
     pub async fn forward(&self, mut request: OutboundRequest) -> Result<ByteString, CallError> {
-        self.0.session.envelope.attach_headers(&mut request);
+        let params = request.params.take();
+        self.0.session.envelope.attach_headers(&mut request, params.as_ref().map(Json::as_str));
+        request.params = params;
         self.0.timeouts.apply(&mut request.options);
         self.send(request).await
+    }
+
+    /// As [`Client::forward`], with params that are text of a frame ([`Message::params_line`]): they are not parsed again.
+    ///
+    /// # Errors
+    ///
+    /// Fails like every request, with the error of the server or of the connection.
+    pub fn forward_text(
+        &self,
+        mut request: OutboundRequest,
+        params: ByteString,
+    ) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        self.0.session.envelope.attach_headers(&mut request, Some(&params));
+        self.0.timeouts.apply(&mut request.options);
+        if self.0.session.opening.is_none() {
+            return self.0.peer.forward(request, params);
+        }
+        Box::pin(self.send_either(request, Some(params)))
     }
 
     /// Sends a notification as it is. A lost connection is no error.

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use bytestring::ByteString;
-use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::json::{Json, JsonObject, find_member};
 use duplexer_types::methods::{Method, ResourcesSubscribe};
 use duplexer_types::resource::SubscribeParams;
 use tokio::sync::Notify;
 
 use super::handler::ServerNotification;
 use super::{Client, negotiate};
-use duplexer_core::dispatch::{OutboundRequest, lock};
+use duplexer_core::dispatch::{BoxFuture, OutboundRequest, lock};
 use duplexer_core::error::CallError;
 use duplexer_core::transport::TransportFailure;
 
@@ -96,11 +96,19 @@ impl Renewal {
     }
 
     /// Remembers what a successful request has stored in the session.
-    fn remember(&self, method: Method, params: Option<&Json>) {
-        let uri = || params.and_then(|params| serde_json::from_str::<String>(params.member("uri")?).ok());
+    fn remember(&self, method: Method, params: Option<&str>) {
+        let uri = || serde_json::from_str::<String>(find_member(params?, "uri")?).ok();
+        if !matches!(
+            method,
+            Method::LoggingSetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
+        ) {
+            return;
+        }
         let mut restored = lock(&self.restored);
         match method {
-            Method::LoggingSetLevel => restored.log_level = params.cloned(),
+            Method::LoggingSetLevel => {
+                restored.log_level = params.and_then(|params| Json::parse(params).ok());
+            }
             Method::ResourcesSubscribe => restored.resources.extend(uri()),
             Method::ResourcesUnsubscribe => drop(uri().map(|uri| restored.resources.remove(&uri))),
             _ => {}
@@ -111,20 +119,42 @@ impl Renewal {
 impl Client {
     /// Sends a request, again if the server has ended the session before it ran.
     pub(super) async fn send(&self, request: OutboundRequest) -> Result<ByteString, CallError> {
-        let Some(opening) = &self.0.session.opening else { return self.0.peer.request(request).await };
+        self.send_either(request, None).await
+    }
+
+    /// As [`Self::send`]; `text` takes the place of the params.
+    pub(super) async fn send_either(
+        &self,
+        request: OutboundRequest,
+        text: Option<ByteString>,
+    ) -> Result<ByteString, CallError> {
+        let Some(opening) = &self.0.session.opening else { return self.start(request, text).await };
         let generation = lock(&self.0.renewal.state).generation;
-        let again = request.clone();
-        let mut outcome = self.0.peer.request(request).await;
+        let again = (request.clone(), text.clone());
+        let mut outcome = self.start(request, text).await;
         if let Err(CallError::Transport(TransportFailure::SessionEnded)) = outcome {
             self.renew(generation, opening).await?;
-            outcome = self.0.peer.request(again.clone()).await;
+            outcome = self.start(again.0.clone(), again.1.clone()).await;
         }
         if outcome.is_ok()
-            && let Some(method) = Method::parse(&again.method)
+            && let Some(method) = Method::parse(&again.0.method)
         {
-            self.0.renewal.remember(method, again.params.as_ref());
+            let (request, text) = &again;
+            let params = text.as_deref().or(request.params.as_ref().map(Json::as_str));
+            self.0.renewal.remember(method, params);
         }
         outcome
+    }
+
+    fn start(
+        &self,
+        request: OutboundRequest,
+        text: Option<ByteString>,
+    ) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        match text {
+            Some(params) => self.0.peer.forward(request, params),
+            None => self.0.peer.request(request),
+        }
     }
 
     /// Opens a new session, unless another call has done so since `generation`.

@@ -110,6 +110,10 @@ impl Transport for Restarting {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         (Box::new(Reader(Arc::clone(&self.0))), Box::new(Writer(self.0)))
     }
+
+    fn has_headers(&self) -> bool {
+        false
+    }
 }
 
 struct Reader(Arc<Mutex<Link>>);

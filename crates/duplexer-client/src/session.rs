@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use bytestring::ByteString;
 use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::headers;
-use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::json::{Json, JsonObject, find_member};
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::{self, key};
@@ -53,6 +53,14 @@ pub(super) struct Identity<'a> {
     pub(super) info: &'a Implementation,
     pub(super) callbacks: &'a Callbacks,
     pub(super) log_level: Option<LoggingLevel>,
+    pub(super) headers: HeaderUse,
+}
+
+/// Whether the transport has headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeaderUse {
+    Sent,
+    Unsupported,
 }
 
 /// Metadata and headers that every request of a session carries.
@@ -61,14 +69,15 @@ pub(super) struct RequestEnvelope {
     /// Members of `_meta` (envelope era).
     meta: Option<JsonObject>,
     log_level: Option<Json>,
+    headers: HeaderUse,
 }
 
 impl RequestEnvelope {
     /// Creates the envelope of sessions in `version`.
     pub(super) fn new(version: ProtocolVersion, identity: Identity<'_>) -> Result<Self, CallError> {
-        let shape = Shape::new(version);
+        let (shape, headers) = (Shape::new(version), identity.headers);
         match version.era() {
-            Era::Handshake => Ok(Self { version, meta: None, log_level: None }),
+            Era::Handshake => Ok(Self { version, meta: None, log_level: None, headers }),
             Era::Envelope => {
                 let info = Json::encode(&ForRevision(identity.info, shape)).map_err(CallError::Encode)?;
                 let capabilities = identity.callbacks.capabilities(version);
@@ -78,6 +87,7 @@ impl RequestEnvelope {
                     version,
                     meta: Some(meta::envelope(version.as_str(), &info, &capabilities)),
                     log_level: identity.log_level.map(|level| level.as_str().into()),
+                    headers,
                 })
             }
         }
@@ -94,20 +104,26 @@ impl RequestEnvelope {
         let params =
             Json::encode(&ParamsWithMeta { params, meta: &meta, shape }).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(M::METHOD.name());
-        request.options.headers = self.headers(M::METHOD.name(), Some(&params));
+        request.options.headers = self.headers(M::METHOD.name(), Some(params.as_str()));
         Ok(request.params(params))
     }
 
     /// Adds metadata and headers to a custom request.
     pub(super) fn attach_to_custom(&self, mut request: OutboundRequest) -> OutboundRequest {
-        self.attach_headers(&mut request);
+        let params = request.params.take();
+        self.attach_headers(&mut request, params.as_ref().map(Json::as_str));
+        request.params = params;
         request.meta = self.meta(request.meta);
         request
     }
 
     /// Adds the headers of the session to a request that has its own metadata.
-    pub(super) fn attach_headers(&self, request: &mut OutboundRequest) {
-        let headers = self.headers(&request.method, request.params.as_ref());
+    pub(super) fn attach_headers(&self, request: &mut OutboundRequest, params: Option<&str>) {
+        if self.headers == HeaderUse::Unsupported {
+            request.options.headers.clear();
+            return;
+        }
+        let headers = self.headers(&request.method, params);
         request.options.headers = merge_headers(headers, std::mem::take(&mut request.options.headers));
     }
 
@@ -126,8 +142,11 @@ impl RequestEnvelope {
     }
 
     /// Returns the headers that mirror the request, for transports with headers.
-    fn headers(&self, method: &str, params: Option<&Json>) -> Vec<(String, String)> {
+    fn headers(&self, method: &str, params: Option<&str>) -> Vec<(String, String)> {
         let mut all = Vec::new();
+        if self.headers == HeaderUse::Unsupported {
+            return all;
+        }
         let mut add = |name: headers::Name, value: Cow<'_, str>| {
             all.push((name.canonical.to_owned(), value.into_owned()));
         };
@@ -137,7 +156,7 @@ impl RequestEnvelope {
         if self.meta.is_some() {
             add(headers::METHOD, headers::encode(method));
             let field = Method::parse(method).and_then(Method::mirrored_field);
-            let name = field.and_then(|field| params?.member(field));
+            let name = field.and_then(|field| find_member(params?, field));
             if let Some(name) = name.and_then(|text| serde_json::from_str::<String>(text).ok()) {
                 add(headers::NAME, headers::encode(&name));
             }

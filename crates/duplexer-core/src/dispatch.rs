@@ -6,6 +6,7 @@
 pub(crate) mod call_table;
 pub(crate) mod context;
 pub(crate) mod control_messages;
+pub(crate) mod delivery;
 pub(crate) mod direct;
 pub(crate) mod frame;
 pub(crate) mod in_flight;
@@ -15,6 +16,7 @@ pub(crate) mod outbound;
 pub(crate) mod outbox;
 pub(crate) mod outgoing_call;
 pub(crate) mod panic;
+pub(crate) mod params;
 #[cfg(test)]
 mod tests;
 
@@ -35,7 +37,7 @@ pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use jsonrpc::{
     CancelMode, DispatchLimits, DispatchOptions, FailureMode, JsonRpcDispatcher, Observer, Peer, RunError,
-    Unreadable, start_watchdog,
+    Unreadable, Writes, start_watchdog,
 };
 pub use message::Message;
 pub use outbound::{

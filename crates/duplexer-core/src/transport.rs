@@ -46,6 +46,11 @@ pub trait Transport: Send + 'static {
     fn clock(&self) -> Option<CallClock> {
         None
     }
+
+    /// Returns whether the headers of a frame ([`FrameMeta::headers`]) reach the peer. Where they do not, a client makes none.
+    fn has_headers(&self) -> bool {
+        true
+    }
 }
 
 /// The read half of a transport.

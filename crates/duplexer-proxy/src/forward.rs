@@ -23,7 +23,7 @@ use crate::link::Link;
 use crate::messages::{Call, Text};
 use crate::pool::Pool;
 use crate::progress::ProgressRoute;
-use crate::translate::{method_of, one_line, params_of, result_for_handshake};
+use crate::translate::{method_of, one_line, result_for_handshake};
 use crate::upstream::Upstream;
 
 /// Passes the messages of clients to their sessions with the server.
@@ -159,13 +159,15 @@ async fn pass(
     message: &Message,
 ) -> Result<Outcome, McpError> {
     let mut request = OutboundRequest::new(method_of(message));
-    request.params = params_of(message)?;
     request.options = options(link, upstream, ProgressRoute::of(cx).as_ref());
     if message.known() == Some(Method::ToolsCall) && cx.protocol_version().era() == Era::Envelope {
         request.options.headers = pool.tool_headers().emit(message);
     }
     let entry = upstream.messages.enter(call_of(cx));
-    let outcome = upstream.client.forward(request).await;
+    let outcome = match message.params_line() {
+        Some(params) => upstream.client.forward_text(request, params).await,
+        None => upstream.client.forward(request).await,
+    };
     drop(entry);
     let text = one_line(outcome.map_err(failure::of_call)?);
     match message.known() {

@@ -51,8 +51,8 @@ pub(crate) struct Call {
     pub(crate) back_channel: bool,
     /// Minimum level of log messages that the client has requested with it.
     pub(crate) level: Option<LoggingLevel>,
-    /// Where questions of the server go, if the client cannot be sent requests.
-    pub(crate) questions: Option<Questions>,
+    /// Where questions of the server go, if the client cannot be sent requests. Boxed: it is rare, and entries are moved.
+    pub(crate) questions: Option<Box<Questions>>,
 }
 
 /// A `subscriptions/listen` request of the client.
@@ -232,7 +232,7 @@ impl Messages {
             return Err(McpError::new(ErrorCode::INVALID_REQUEST, text));
         }
         match self.latest(|call| call.questions.is_some() || call.back_channel) {
-            Some(Call { questions: Some(questions), .. }) => Ok(Target::Questions(Box::new(questions))),
+            Some(Call { questions: Some(questions), .. }) => Ok(Target::Questions(questions)),
             Some(call) => Ok(Target::Call(call.channel)),
             None => match self.connections.all().pop() {
                 Some(connection) => Ok(Target::Connection(connection)),
@@ -270,7 +270,18 @@ impl Target {
 impl Relay for Messages {
     fn request(&self, message: Arc<Message>) -> BoxFuture<'static, Result<Json, McpError>> {
         let target = self.target(&message);
-        Box::pin(async move { target?.ask(message).await })
+        let followed = Arc::clone(&self.followed);
+        Box::pin(async move {
+            let answer = target?.ask(Arc::clone(&message)).await;
+            // The response that creates a task can be read together with its first question. The question went to the call
+            // then, which ended without answering it, and the task is followed since.
+            match followed.questions_of(&message) {
+                Some(questions) if matches!(&answer, Err(error) if Questions::is_unanswered(error)) => {
+                    questions.ask(Question::of(&message)?).await
+                }
+                _ => answer,
+            }
+        })
     }
 
     fn notification(&self, message: &Message) {

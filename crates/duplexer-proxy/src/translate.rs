@@ -120,7 +120,7 @@ fn invalid_result(error: serde_json::Error) -> McpError {
 
 /// Returns a result without line breaks: some transports end messages with them. Inside of strings they are escaped.
 pub(crate) fn one_line(text: ByteString) -> ByteString {
-    if text.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count() == 0 {
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
         return text;
     }
     text.replace(['\n', '\r'], " ").into()

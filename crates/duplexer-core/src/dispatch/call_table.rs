@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::RequestId;
 
+use super::delivery::Delivery;
 use super::in_flight::{Generation, InFlight, Outstanding, Taken};
 use super::outbound::{NotifyFuture, OutboundHook, OutboundRequest};
-use super::outbox::Delivery;
 use super::outgoing_call::{self, CallTransport, PendingCall};
+use super::params::Params;
 use super::{Cancellation, Message, control_messages, lock};
 use crate::error::CallError;
 
@@ -236,10 +237,11 @@ impl CallTable {
     /// of the request is over.
     pub async fn call(
         &self,
-        request: OutboundRequest,
+        mut request: OutboundRequest,
         line: &dyn FrameSink,
     ) -> Result<ByteString, CallError> {
-        outgoing_call::call(&Correlated { table: self, line }, self.hook.as_deref(), request).await
+        let params = request.params.take().map(Params::Json);
+        outgoing_call::call(&Correlated { table: self, line }, self.hook.as_deref(), request, params).await
     }
 
     /// Ends the connection: own requests fail, and no further request is accepted. Requests in flight are cancelled and
@@ -277,8 +279,12 @@ impl CallTransport for Correlated<'_> {
     }
 
     /// A queued frame counts as written: how fast the peer reads is between the peer and its stream.
-    async fn delivery(&self, _: u64) -> Delivery {
-        Delivery::Written
+    async fn late_delivery(&self, _: u64) -> Delivery {
+        std::future::pending().await
+    }
+
+    fn is_written(&self, _: u64) -> bool {
+        true
     }
 
     fn send_cancel(&self, frame: &[u8]) {

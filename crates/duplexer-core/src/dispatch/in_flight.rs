@@ -14,6 +14,8 @@ type Table<T> = HashMap<RequestId, T, foldhash::fast::RandomState>;
 #[derive(Debug)]
 pub(crate) struct Outstanding<W> {
     waiting: Table<W>,
+    /// How many of them have an id that is text, which only callers choose.
+    texts: usize,
     last: i64,
 }
 
@@ -23,13 +25,16 @@ pub(crate) struct Taken(pub(crate) RequestId);
 
 impl<W> Outstanding<W> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Table::default(), last: 0 }
+        Self { waiting: Table::default(), texts: 0, last: 0 }
     }
 
     /// Registers a request under the chosen id, or under the next free one.
     pub(crate) fn register(&mut self, chosen: Option<RequestId>, waiter: W) -> Result<RequestId, Taken> {
-        let id = chosen.unwrap_or_else(|| self.next_id());
-        self.begin(id.clone(), waiter)?;
+        if let Some(id) = chosen {
+            return self.begin(id.clone(), waiter).map(|()| id);
+        }
+        let id = self.next_id();
+        self.waiting.insert(id.clone(), waiter);
         Ok(id)
     }
 
@@ -49,28 +54,34 @@ impl<W> Outstanding<W> {
         if self.is_taken(&id) {
             return Err(Taken(id));
         }
+        self.texts += usize::from(is_text(&id));
         self.waiting.insert(id, waiter);
         Ok(())
     }
 
     /// Removes the request that a response with this id answers.
     pub(crate) fn settle(&mut self, echoed: &RequestId) -> Option<W> {
-        let id = self.resolve(echoed)?;
-        self.waiting.remove(&id)
+        match self.abandon(echoed) {
+            None => self.abandon(&self.twin(echoed)?),
+            found => found,
+        }
     }
 
     /// Returns the request that a progress token belongs to.
     pub(crate) fn find(&self, echoed: &RequestId) -> Option<&W> {
-        self.resolve(echoed).and_then(|id| self.waiting.get(&id))
+        self.waiting.get(echoed).or_else(|| self.waiting.get(&self.twin(echoed)?))
     }
 
     /// Removes a request whose caller no longer waits.
     pub(crate) fn abandon(&mut self, id: &RequestId) -> Option<W> {
-        self.waiting.remove(id)
+        let waiter = self.waiting.remove(id)?;
+        self.texts -= usize::from(is_text(id));
+        Some(waiter)
     }
 
     /// Removes every request.
     pub(crate) fn drain(&mut self) -> Vec<W> {
+        self.texts = 0;
         self.waiting.drain().map(|(_, waiter)| waiter).collect()
     }
 
@@ -78,13 +89,23 @@ impl<W> Outstanding<W> {
         self.waiting.is_empty()
     }
 
-    fn is_taken(&self, id: &RequestId) -> bool {
-        self.resolve(id).is_some()
+    /// Returns the number of requests.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
     }
 
-    fn resolve(&self, echoed: &RequestId) -> Option<RequestId> {
-        exact_or_twin(&self.waiting, echoed)
+    fn is_taken(&self, id: &RequestId) -> bool {
+        self.find(id).is_some()
     }
+
+    /// Returns the twin of an id, unless no request can wait under it: writing a number as text is slow.
+    fn twin(&self, id: &RequestId) -> Option<RequestId> {
+        if is_text(id) || self.texts > 0 { id.twin() } else { None }
+    }
+}
+
+fn is_text(id: &RequestId) -> bool {
+    matches!(id, RequestId::String(_))
 }
 
 /// Distinguishes one use of an id from the next.
@@ -117,8 +138,11 @@ impl<C> InFlight<C> {
 
     /// Removes a request that the peer cancels. The caller ensures that it is never answered.
     pub(crate) fn cancel(&mut self, echoed: &RequestId) -> Option<C> {
-        let id = exact_or_twin(&self.calls, echoed)?;
-        self.calls.remove(&id).map(|(_, call)| call)
+        let found = match self.calls.remove(echoed) {
+            None => self.calls.remove(&echoed.twin()?),
+            found => found,
+        };
+        found.map(|(_, call)| call)
     }
 
     /// Removes a request whose handler has ended. If there is an entry, the caller sends the response.
@@ -141,12 +165,4 @@ impl<C> InFlight<C> {
     pub(crate) fn drain(&mut self) -> Vec<(RequestId, C)> {
         self.calls.drain().map(|(id, (_, call))| (id, call)).collect()
     }
-}
-
-/// Resolves an echoed id. Some peers echo ids with another JSON type: the exact id is preferred, then its twin.
-fn exact_or_twin<T>(table: &Table<T>, echoed: &RequestId) -> Option<RequestId> {
-    if table.contains_key(echoed) {
-        return Some(echoed.clone());
-    }
-    echoed.twin().filter(|twin| table.contains_key(twin))
 }

@@ -61,6 +61,7 @@ pub struct DispatchOptions {
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) observer: Option<Arc<Observer>>,
     pub(crate) hook: Option<Arc<dyn OutboundHook>>,
+    pub(crate) writes: Writes,
 }
 
 impl DispatchOptions {
@@ -104,12 +105,31 @@ impl DispatchOptions {
         self
     }
 
+    /// Sets when own requests are written.
+    #[must_use]
+    pub fn writes(mut self, writes: Writes) -> Self {
+        self.writes = writes;
+        self
+    }
+
     /// Observes every own request with `hook`.
     #[must_use]
     pub fn hook(mut self, hook: impl Into<Option<Arc<dyn OutboundHook>>>) -> Self {
         self.hook = hook.into();
         self
     }
+}
+
+/// When own requests are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Writes {
+    /// As soon as the writer task runs.
+    #[default]
+    Soon,
+    /// After the tasks that are ready have run, so that one write takes the requests of all of them. For proxies, whose
+    /// requests come from many tasks that have little else to do.
+    Collected,
 }
 
 /// Observes input that is not a frame. Nothing else is read meanwhile: it must not block.

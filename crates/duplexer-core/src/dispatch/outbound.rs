@@ -27,6 +27,20 @@ pub trait Outbound: Send + Sync {
     /// Dropping the future cancels the request at the peer, unless its options say otherwise.
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>>;
 
+    /// Sends a request whose params are text that was read from a frame, in place of `request.params`. They are sent as they
+    /// are, where the channel can do that.
+    fn forward(
+        &self,
+        mut request: OutboundRequest,
+        params: ByteString,
+    ) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        match Json::parse(&params) {
+            Ok(params) => request.params = Some(params),
+            Err(error) => return Box::pin(std::future::ready(Err(CallError::Encode(error)))),
+        }
+        self.request(request)
+    }
+
     /// Sends a notification. It never fails: without a peer the notification is dropped.
     ///
     /// The frame is queued before this returns, unless the queue is full. Only then the future waits.
@@ -287,25 +301,6 @@ impl fmt::Debug for ProgressCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ProgressCallback")
     }
-}
-
-/// Adds `meta` to the `_meta` of the params. Other members of `_meta` are kept; `meta` takes precedence.
-pub(crate) fn params_with_meta(params: Option<Json>, meta: JsonObject) -> Result<Option<Json>, CallError> {
-    if meta.is_empty() {
-        return Ok(params);
-    }
-    merge_meta(params, meta).map(Some).map_err(CallError::Encode)
-}
-
-fn merge_meta(params: Option<Json>, meta: JsonObject) -> Result<Json, serde_json::Error> {
-    let mut members: JsonObject = params.map_or_else(|| Ok(JsonObject::new()), |params| params.decode())?;
-    let mut own: JsonObject =
-        members.remove("_meta").map_or_else(|| Ok(JsonObject::new()), |own| own.decode())?;
-    for (name, value) in meta {
-        own.insert(name, value);
-    }
-    members.insert("_meta", Json::encode(&own)?);
-    Json::encode(&members)
 }
 
 /// A channel that carries notifications but no requests.

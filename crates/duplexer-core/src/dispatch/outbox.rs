@@ -2,6 +2,7 @@
 //!
 //! So an ordinary response needs no hop to a writer task, and one write takes all frames that are queued. If the transport
 //! is pending, the writer task takes over. Frames enqueued while a handler is polled are flushed by the worker that polls it.
+//! Where many tasks enqueue one frame each, the writer task waits until all of them have run.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::Notify;
 
-use super::sync::{AtomicU64, Mutex, Ordering, lock, thread_local};
+use super::delivery::{Delivery, Pace, Progress};
+use super::sync::{AtomicBool, Mutex, Ordering, lock, thread_local};
 use crate::transport::{FrameMeta, FrameWriter, Frames, PolledExchange, TransportError};
 
 /// Maximum bytes in the queue, beyond which producers wait.
@@ -25,12 +27,11 @@ pub(crate) struct Outbox {
     writer: Mutex<Writer>,
     /// Wakes the writer task.
     work: Notify,
+    /// The writer task lets the tasks that are ready run before it writes.
+    lets_others_run: AtomicBool,
     /// Wakes producers that wait for capacity.
     capacity_freed: Notify,
-    /// Wakes the tasks that wait for a frame to be written.
-    progress: Notify,
-    /// Total bytes handed to the transport.
-    written: AtomicU64,
+    progress: Progress,
 }
 
 #[derive(Default)]
@@ -88,15 +89,6 @@ pub(crate) enum Admission {
     Reserved,
 }
 
-/// What has become of a queued frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Delivery {
-    /// The transport has all of it.
-    Written,
-    /// The connection ended first.
-    Lost,
-}
-
 thread_local! {
     /// The outbox whose handler is being polled on this thread.
     static POLLING: Cell<usize> = const { Cell::new(0) };
@@ -112,9 +104,9 @@ impl Outbox {
                 blocked: false,
             }),
             work: Notify::new(),
+            lets_others_run: AtomicBool::new(false),
             capacity_freed: Notify::new(),
-            progress: Notify::new(),
-            written: AtomicU64::new(0),
+            progress: Progress::new(),
         }
     }
 
@@ -189,20 +181,15 @@ impl Outbox {
         begun
     }
 
-    /// Resolves when everything up to `position` has been handed to the transport, or is lost.
-    pub(crate) async fn delivery(&self, position: u64) -> Delivery {
-        loop {
-            let progress = self.progress.notified();
-            tokio::pin!(progress);
-            progress.as_mut().enable();
-            if self.written.load(Ordering::Acquire) >= position {
-                return Delivery::Written;
-            }
-            if lock(&self.queue).closed {
-                return Delivery::Lost;
-            }
-            progress.await;
-        }
+    /// Resolves when everything up to `position` is lost, or is handed to the transport after it had to wait. Never, if it
+    /// is written at once.
+    pub(crate) async fn late_delivery(&self, position: u64) -> Delivery {
+        self.progress.late_delivery(position, || lock(&self.queue).closed).await
+    }
+
+    /// Returns whether the transport has everything up to `position`.
+    pub(crate) fn is_written(&self, position: u64) -> bool {
+        self.progress.is_written(position)
     }
 
     /// Runs a poll of one of this connection's handlers. The caller flushes what the handler has queued.
@@ -214,9 +201,23 @@ impl Outbox {
         result
     }
 
+    /// Returns whether a handler of this connection is polled here: its worker flushes the queue.
+    pub(crate) fn is_flushed_by_worker(&self) -> bool {
+        POLLING.with(Cell::get) == std::ptr::from_ref(self).addr()
+    }
+
     /// Has queued frames written: by the worker that polls the current handler, or else by the writer task.
     pub(crate) fn request_flush(&self) {
-        if POLLING.with(Cell::get) != std::ptr::from_ref(self).addr() {
+        if !self.is_flushed_by_worker() {
+            self.work.notify_one();
+        }
+    }
+
+    /// As [`Self::request_flush`], but the writer task lets the tasks run first that are ready now: one write takes the frames
+    /// of all of them.
+    pub(crate) fn request_flush_after_others(&self) {
+        if !self.is_flushed_by_worker() {
+            self.lets_others_run.store(true, Ordering::Relaxed);
             self.work.notify_one();
         }
     }
@@ -250,6 +251,9 @@ impl Outbox {
     pub(crate) async fn drive(&self) {
         loop {
             self.work.notified().await;
+            if self.lets_others_run.swap(false, Ordering::Relaxed) {
+                tokio::task::yield_now().await;
+            }
             std::future::poll_fn(|cx| self.poll_drive(cx)).await;
         }
     }
@@ -287,9 +291,15 @@ impl Outbox {
                 Some(transport) => transport.poll_write(cx, &mut writer.current),
                 None => Poll::Ready(Err(TransportError::Closed)),
             };
-            self.count(before - writer.current.len());
+            let pace = if writer.blocked { Pace::AfterWait } else { Pace::AtOnce };
+            self.progress.add(before - writer.current.len(), pace);
             match result {
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    if pace == Pace::AtOnce {
+                        self.progress.pause();
+                    }
+                    return Poll::Pending;
+                }
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => {
                     tracing::debug!(%error, "the peer takes no more frames");
@@ -301,13 +311,6 @@ impl Outbox {
         }
     }
 
-    fn count(&self, bytes: usize) {
-        if bytes > 0 {
-            self.written.fetch_add(bytes as u64, Ordering::Release);
-            self.progress.notify_waiters();
-        }
-    }
-
     /// Closes the queue and drops what is in it.
     fn close_queue(&self) {
         let mut queue = lock(&self.queue);
@@ -315,7 +318,7 @@ impl Outbox {
         queue.frames = Frames::default();
         drop(queue);
         self.capacity_freed.notify_waiters();
-        self.progress.notify_waiters();
+        self.progress.end();
     }
 
     /// Closes the queue and drops the transport without writing the rest.

@@ -1,5 +1,6 @@
 //! A request of our own from its first byte to its response, whatever it travels on.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -11,11 +12,10 @@ use tokio::time::Instant;
 
 use super::call_table::LockedCalls;
 use super::control_messages::{CANCELLED, Cancel};
+use super::delivery::Delivery;
 use super::frame::Frame;
-use super::outbound::{
-    CallOptions, OnDrop, OutboundHook, OutboundRequest, ProgressCallback, params_with_meta,
-};
-use super::outbox::Delivery;
+use super::outbound::{CallOptions, OnDrop, OutboundHook, OutboundRequest, ProgressCallback};
+use super::params::{Params, params_with_meta};
 use crate::error::CallError;
 use crate::transport::{Exchanged, PolledExchange, TransportFailure};
 
@@ -55,20 +55,27 @@ pub(crate) trait CallTransport: Send + Sync {
     /// Queues the request and returns its position in the queue.
     fn send(&self, frame: Vec<u8>) -> impl Future<Output = Result<u64, CallError>> + Send;
 
-    /// Waits until the request is written or lost.
-    fn delivery(&self, position: u64) -> impl Future<Output = Delivery> + Send;
+    /// Waits until the request is lost, or is written after it had to wait for the peer. Never, if it is written at once.
+    fn late_delivery(&self, position: u64) -> impl Future<Output = Delivery> + Send;
+
+    /// Returns whether the request is written.
+    fn is_written(&self, position: u64) -> bool;
 
     /// Sends a cancellation. It always fits into the queue, because `Drop` cannot wait.
     fn send_cancel(&self, frame: &[u8]);
 }
 
-/// Sends a request and waits for the response. Dropping the future cancels it, unless the request says otherwise.
+/// Bytes of a request besides its method and its params: more than enough for an id that is a number.
+const FRAME_OVERHEAD: usize = 80;
+
+/// Sends a request and waits for the response. `params` take the place of those in the request. Dropping the future cancels it, unless the request says otherwise.
 pub(crate) async fn call(
     transport: &impl CallTransport,
     hook: Option<&dyn OutboundHook>,
     request: OutboundRequest,
+    params: Option<Params>,
 ) -> Result<ByteString, CallError> {
-    let OutboundRequest { method, params, mut meta, options } = request;
+    let OutboundRequest { method, mut meta, options, .. } = request;
     let (response, receiver) = oneshot::channel();
     let entry = PendingCall { response, on_progress: options.on_progress.clone() };
     let id = transport.table().register(options.id.clone(), entry)?;
@@ -76,11 +83,13 @@ pub(crate) async fn call(
     let on_drop = options.on_drop;
     let mut registration = Registration { transport, id: &id, on_drop, is_sent: false, exchange: None };
     add_progress_token(&mut meta, &options, &id)?;
-    let span = hook.map(|hook| hook.begin(&id, &method, params.as_ref().map(Json::as_str), &mut meta));
+    let span = hook.map(|hook| hook.begin(&id, &method, params.as_ref().map(Params::as_str), &mut meta));
     let outcome = async {
         let mut frame = Vec::new();
         let params = params_with_meta(params, meta)?;
-        jsonrpc::write_request(&mut frame, &id, &method, params.as_ref()).map_err(CallError::Encode)?;
+        let text = params.as_ref().map(Params::as_str);
+        frame.reserve_exact(FRAME_OVERHEAD + method.len() + text.map_or(0, str::len));
+        jsonrpc::write_request(&mut frame, &id, &method, text).map_err(CallError::Encode)?;
         // A detached request continues without its caller, so another task must poll it.
         if on_drop != OnDrop::Detach {
             registration.exchange = transport.begin(&id, &mut frame);
@@ -177,18 +186,40 @@ async fn wait(
         }
     };
     let unanswered = async {
-        if let Some(position) = position
-            && transport.delivery(position).await == Delivery::Lost
-        {
-            return Ok(Err(CallError::Closed));
+        match position {
+            Some(position) => unanswered(transport, position, options).await,
+            None => Err(timeout(options).await),
         }
-        Err(timeout(options).await)
     };
     tokio::select! {
         biased;
         outcome = answered => Ok(outcome),
         outcome = exchanged => Ok(outcome),
         ended = unanswered => ended,
+    }
+}
+
+/// Waits until a queued request is lost, or its time is over: it counts from the end of the write.
+async fn unanswered(
+    transport: &impl CallTransport,
+    position: u64,
+    options: &CallOptions,
+) -> Result<Result<ByteString, CallError>, Duration> {
+    let mut late = pin!(transport.late_delivery(position));
+    let mut is_late = false;
+    loop {
+        tokio::select! {
+            biased;
+            delivery = late.as_mut(), if !is_late => match delivery {
+                Delivery::Lost => return Ok(Err(CallError::Closed)),
+                Delivery::Written => is_late = true,
+            },
+            elapsed = timeout(options) => {
+                if transport.is_written(position) {
+                    return Err(elapsed);
+                }
+            }
+        }
     }
 }
 

@@ -210,6 +210,10 @@ impl Transport for ChildTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         self.streams.split(self.limit)
     }
+
+    fn has_headers(&self) -> bool {
+        false
+    }
 }
 
 /// A running server process. Dropping it kills the process at once, and on Unix its group.

@@ -48,6 +48,10 @@ where
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         (Box::new(self.reader), Box::new(self.writer))
     }
+
+    fn has_headers(&self) -> bool {
+        false
+    }
 }
 
 const TOO_LONG: &str = "the line is longer than the limit";

@@ -31,6 +31,10 @@ impl Transport for Memory {
         lines::over(self.reader, self.writer, TransportContext::local_process("memory"), DEFAULT_LIMIT)
             .split()
     }
+
+    fn has_headers(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -69,6 +69,10 @@ impl Transport for Stdio {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         self.streams.split(self.limit)
     }
+
+    fn has_headers(&self) -> bool {
+        false
+    }
 }
 
 static CLAIMED: AtomicBool = AtomicBool::new(false);

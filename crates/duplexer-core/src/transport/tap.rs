@@ -55,6 +55,10 @@ impl<T: Transport> Transport for Tap<T> {
     fn clock(&self) -> Option<CallClock> {
         self.transport.clock()
     }
+
+    fn has_headers(&self) -> bool {
+        self.transport.has_headers()
+    }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Tap<T> {

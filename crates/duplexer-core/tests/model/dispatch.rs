@@ -11,6 +11,8 @@ pub(crate) mod sync {
     }
 }
 
+#[path = "../../src/dispatch/delivery.rs"]
+pub(crate) mod delivery;
 #[path = "../../src/dispatch/in_flight.rs"]
 pub(crate) mod in_flight;
 #[path = "../../src/dispatch/outbox.rs"]

@@ -21,9 +21,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{check_random, thread};
+use tokio::sync::Notify;
 
+use dispatch::delivery::Delivery;
 use dispatch::in_flight::InFlight;
-use dispatch::outbox::{Admission, Delivery, Enqueued, Outbox};
+use dispatch::outbox::{Admission, Enqueued, Outbox};
 use dispatch::sync::lock;
 use dispatch::watchdog::{Entry, PollCounter, Watchdog, Watched};
 use transport::{FrameWriter, Frames, TransportError};
@@ -118,22 +120,40 @@ impl Wake for Woken {
     }
 }
 
-/// Runs the writer task until everything up to `position` is written.
-fn drive_until(outbox: &Arc<Outbox>, position: u64) -> thread::JoinHandle<()> {
-    let outbox = Arc::clone(outbox);
-    thread::spawn(move || {
-        block_on(async {
-            let (mut drive, mut written) = (pin!(outbox.drive()), pin!(outbox.delivery(position)));
-            std::future::poll_fn(|cx| match written.as_mut().poll(cx) {
-                Poll::Ready(delivery) => {
-                    assert_eq!(delivery, Delivery::Written);
-                    Poll::Ready(())
-                }
-                Poll::Pending => drive.as_mut().poll(cx),
-            })
-            .await;
+/// The writer task on a thread of its own.
+struct WriterTask {
+    stop: Arc<Notify>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl WriterTask {
+    fn start(outbox: &Arc<Outbox>) -> Self {
+        let (outbox, stop) = (Arc::clone(outbox), Arc::new(Notify::new()));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            block_on(async {
+                let (mut drive, mut stopped) = (pin!(outbox.drive()), pin!(stopped.notified()));
+                std::future::poll_fn(|cx| match stopped.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(()),
+                    Poll::Pending => drive.as_mut().poll(cx),
+                })
+                .await;
+            });
         });
-    })
+        Self { stop, thread }
+    }
+
+    fn end(self) {
+        self.stop.notify_one();
+        self.thread.join().unwrap();
+    }
+}
+
+/// Waits until everything up to `position` is written. Nothing wakes the waiting thread, so it does not help.
+fn wait_until_written(outbox: &Outbox, position: u64) {
+    while !outbox.is_written(position) {
+        thread::yield_now();
+    }
 }
 
 fn push(outbox: &Outbox, frame: &str) {
@@ -202,7 +222,7 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
         || {
             let sink = Sink::new(2);
             let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
-            let writer = drive_until(&outbox, 12);
+            let writer = WriterTask::start(&outbox);
             let threads: Vec<_> = (0..2)
                 .map(|n| {
                     let outbox = Arc::clone(&outbox);
@@ -228,12 +248,11 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
             }
             reading.join().unwrap();
             // Twelve bytes were pushed and there is capacity for twelve: all of them are written without further calls.
-            let delivered = block_on(outbox.delivery(12));
-            assert_eq!(delivered, Delivery::Written);
+            wait_until_written(&outbox, 12);
             let mut lines = sink.lines();
             lines.sort();
             assert_eq!(lines, ["0", "000", "1", "111"]);
-            writer.join().unwrap();
+            writer.end();
         },
         *SCHEDULES,
     );
@@ -246,7 +265,7 @@ fn the_writer_tasks_waker_is_not_taken_from_it() {
         || {
             let sink = Sink::new(0);
             let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
-            let writer = drive_until(&outbox, 12);
+            let writer = WriterTask::start(&outbox);
             push(&outbox, "frame");
             outbox.flush();
             // Time for the writer task to poll the transport itself.
@@ -256,8 +275,8 @@ fn the_writer_tasks_waker_is_not_taken_from_it() {
             push(&outbox, "frame");
             outbox.flush();
             sink.make_room(12);
-            assert_eq!(block_on(outbox.delivery(12)), Delivery::Written);
-            writer.join().unwrap();
+            wait_until_written(&outbox, 12);
+            writer.end();
         },
         *SCHEDULES,
     );
@@ -272,7 +291,7 @@ fn a_producer_that_waits_for_capacity_is_woken() {
             let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
             let full = "x".repeat(dispatch::outbox::OUTBOX_BYTES);
             push(&outbox, &full);
-            let writer = drive_until(&outbox, full.len() as u64 + 1 + 5);
+            let writer = WriterTask::start(&outbox);
             let producer = {
                 let outbox = Arc::clone(&outbox);
                 thread::spawn(move || block_on(outbox.send(b"late", None)))
@@ -284,8 +303,8 @@ fn a_producer_that_waits_for_capacity_is_woken() {
             let position = producer.join().unwrap().unwrap();
             reading.join().unwrap();
             outbox.request_flush();
-            assert_eq!(block_on(outbox.delivery(position)), Delivery::Written);
-            writer.join().unwrap();
+            wait_until_written(&outbox, position);
+            writer.end();
         },
         *SCHEDULES / 10,
     );
@@ -300,7 +319,7 @@ fn closing_ends_every_wait() {
             push(&outbox, "never");
             let waiter = {
                 let outbox = Arc::clone(&outbox);
-                thread::spawn(move || block_on(outbox.delivery(6)))
+                thread::spawn(move || block_on(outbox.late_delivery(6)))
             };
             let flusher = {
                 let outbox = Arc::clone(&outbox);
@@ -312,6 +331,28 @@ fn closing_ends_every_wait() {
             assert_eq!(outbox.try_enqueue(b"late", None, Admission::Reserved), Enqueued::Closed);
         },
         *SCHEDULES,
+    );
+}
+
+/// A frame that had to wait for the transport is reported once it is written, whichever thread writes it.
+#[test]
+fn a_late_delivery_is_reported() {
+    check_random(
+        || {
+            let sink = Sink::new(0);
+            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+            let writer = WriterTask::start(&outbox);
+            push(&outbox, "frame");
+            outbox.flush();
+            let waiter = {
+                let outbox = Arc::clone(&outbox);
+                thread::spawn(move || block_on(outbox.late_delivery(6)))
+            };
+            sink.make_room(6);
+            assert_eq!(waiter.join().unwrap(), Delivery::Written);
+            writer.end();
+        },
+        SCHEDULES,
     );
 }
 

@@ -141,7 +141,10 @@ fn start(
     let client = ClientProfile::new(None, Some(link.caller().capabilities.clone()));
     let (questions, asked) = Questions::new(client);
     let call = Call {
-        questions: message.known().filter(|method| method.asks_for_input()).map(|_| questions.clone()),
+        questions: message
+            .known()
+            .filter(|method| method.asks_for_input())
+            .map(|_| Box::new(questions.clone())),
         ..call_of(cx)
     };
     let entry = upstream.messages.enter(call);
@@ -161,7 +164,7 @@ enum Answered {
 impl WaitingCall {
     /// Continues on behalf of a request that was sent again.
     fn resume(&mut self, cx: &Context) {
-        self.entry.replace(Call { questions: Some(self.questions.clone()), ..call_of(cx) });
+        self.entry.replace(Call { questions: Some(Box::new(self.questions.clone())), ..call_of(cx) });
         if let Some(progress) = &self.progress {
             progress.replace(cx);
         }

@@ -13,6 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 /// Maximum number of questions that wait for one request of the client.
 const MAX_QUESTIONS: usize = 64;
 
+/// Texts of the errors after the end of a request.
+const NOT_ASKED: &str = "too many questions wait for the client, or its request has ended";
+const NOT_ANSWERED: &str = "the client has not answered";
+
 /// Takes the questions for one request of the client.
 #[derive(Clone)]
 pub(crate) struct Questions {
@@ -44,11 +48,16 @@ impl Questions {
         }
         let (answer, answered) = oneshot::channel();
         if self.sender.try_send(Asked { request, answer }).is_err() {
-            return refuse("too many questions wait for the client, or its request has ended");
+            return refuse(NOT_ASKED);
         }
         // The other end is dropped with the client's request.
         drop(self.sender);
-        answered.await.map_err(|_| McpError::new(ErrorCode::INVALID_REQUEST, "the client has not answered"))
+        answered.await.map_err(|_| McpError::new(ErrorCode::INVALID_REQUEST, NOT_ANSWERED))
+    }
+
+    /// Returns whether a question failed because the request that it was asked for has ended.
+    pub(crate) fn is_unanswered(error: &McpError) -> bool {
+        matches!(error, McpError::Rpc(error) if [NOT_ASKED, NOT_ANSWERED].contains(&&*error.message))
     }
 }
 

@@ -11,11 +11,10 @@ use super::{Receive, Side};
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::in_flight::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
-use crate::dispatch::outbound::{
-    BoxFuture, NotifyFuture, Outbound, OutboundRequest, ProgressCallback, params_with_meta,
-};
+use crate::dispatch::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest, ProgressCallback};
 use crate::dispatch::outgoing_call;
 use crate::dispatch::panic::CatchUnwind;
+use crate::dispatch::params::{Params, params_with_meta};
 use crate::dispatch::{CallContext, Message, NotificationRoute, control_messages, lock};
 use crate::error::{CallError, Chain, McpError};
 use crate::transport::BackChannel;
@@ -36,7 +35,7 @@ pub(super) async fn request(
     let OutboundRequest { method, params, mut meta, options } = request;
     let id = ReservedId::new(&there, options.id.clone())?;
     outgoing_call::add_progress_token(&mut meta, &options, &id.id)?;
-    let params = params_with_meta(params, meta)?;
+    let params = params_with_meta(params.map(Params::Json), meta)?;
     let message = Message::new(method.to_string(), params.map(|params| params.as_str().into()));
     let call = Arc::new(DirectCall {
         caller: here,

@@ -174,6 +174,11 @@ impl Table {
 }
 
 impl Capacity {
+    /// Returns whether the handler of a request runs.
+    pub(super) fn has_running(&self) -> bool {
+        self.running > 0
+    }
+
     fn is_full(&self, limits: &DispatchLimits) -> bool {
         self.running >= limits.running
             && (self.queued.len() >= limits.queued || self.queued_bytes >= limits.queued_bytes)

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 
+use super::Writes;
 use super::handle::with_scratch;
 use super::shared::Shared;
+use crate::dispatch::call_table::LockedCalls as _;
+use crate::dispatch::delivery::Delivery;
 use crate::dispatch::outbound::{BoxFuture, CallOptions, NotifyFuture, OnDrop, Outbound, OutboundRequest};
-use crate::dispatch::outbox::{Admission, Delivery, Enqueued};
+use crate::dispatch::outbox::{Admission, Enqueued};
 use crate::dispatch::outgoing_call::{self, CallTransport};
+use crate::dispatch::params::Params;
 use crate::error::CallError;
 use crate::transport::{FrameMeta, PolledExchange};
 
@@ -35,7 +39,15 @@ impl Peer {
 
 impl Outbound for Peer {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
-        Box::pin(self.0.call(request, None))
+        Box::pin(self.0.call(request, None, None))
+    }
+
+    fn forward(
+        &self,
+        request: OutboundRequest,
+        params: ByteString,
+    ) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        Box::pin(self.0.call(request, Some(params), None))
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
@@ -53,6 +65,7 @@ impl Shared {
     pub(super) async fn call(
         &self,
         mut request: OutboundRequest,
+        verbatim: Option<ByteString>,
         related: Option<RequestId>,
     ) -> Result<ByteString, CallError> {
         if request.options.idle_timeout.is_none() {
@@ -63,7 +76,10 @@ impl Shared {
         if meta.as_ref().is_some_and(|meta| meta.resumption.is_some()) {
             request.options.on_drop = OnDrop::Detach;
         }
-        outgoing_call::call(&Queued { shared: self, meta }, self.options.hook.as_deref(), request).await
+        let params = request.params.take().map(Params::Json);
+        let params = verbatim.map(Params::Text).or(params);
+        outgoing_call::call(&Queued { shared: self, meta }, self.options.hook.as_deref(), request, params)
+            .await
     }
 
     pub(super) fn notify(
@@ -136,6 +152,21 @@ struct Queued<'a> {
     meta: Option<FrameMeta>,
 }
 
+impl Queued<'_> {
+    /// Has the request written: at once if the peer waits for nothing else, because another task would have to be woken for
+    /// it.
+    fn flush(&self) {
+        let outbox = &self.shared.outbox;
+        if self.shared.with_calls(|calls| calls.outgoing.len() == 1) && !outbox.is_flushed_by_worker() {
+            outbox.flush();
+        } else if self.shared.options.writes == Writes::Collected {
+            outbox.request_flush_after_others();
+        } else {
+            outbox.request_flush();
+        }
+    }
+}
+
 impl CallTransport for Queued<'_> {
     type Table = Shared;
 
@@ -155,12 +186,16 @@ impl CallTransport for Queued<'_> {
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
         let outbox = &self.shared.outbox;
         let position = outbox.send(&frame, self.meta.clone()).await.ok_or(CallError::Closed)?;
-        outbox.request_flush();
+        self.flush();
         Ok(position)
     }
 
-    async fn delivery(&self, position: u64) -> Delivery {
-        self.shared.outbox.delivery(position).await
+    async fn late_delivery(&self, position: u64) -> Delivery {
+        self.shared.outbox.late_delivery(position).await
+    }
+
+    fn is_written(&self, position: u64) -> bool {
+        self.shared.outbox.is_written(position)
     }
 
     /// The capacity for this frame was reserved with the call.

@@ -233,7 +233,7 @@ impl Outbound for Call {
         if self.has_ended() || self.back_channel == BackChannel::Closed {
             return Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))));
         }
-        Box::pin(self.shared.call(request, Some(self.id.clone())))
+        Box::pin(self.shared.call(request, None, Some(self.id.clone())))
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
@@ -267,7 +267,7 @@ impl Outbound for NotificationChannel {
         if self.back_channel == BackChannel::Closed {
             return Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))));
         }
-        Box::pin(self.shared.call(request, None))
+        Box::pin(self.shared.call(request, None, None))
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {

@@ -45,6 +45,15 @@ enum Work {
     Read(FrameSource),
 }
 
+/// Why a worker ends.
+enum Idle {
+    /// No handler is left.
+    Last,
+    /// Other handlers wait. When they wait for the same, such as a server behind a proxy, they end together, and one write
+    /// takes the responses of all of them.
+    OthersRun,
+}
+
 impl Workers {
     /// Takes the next work. Ready messages take precedence over reading further ones.
     fn take_work(&mut self, phase: Phase) -> Option<Work> {
@@ -152,23 +161,28 @@ impl<I: Inbound> Connection<I> {
         }
         table.workers.active += 1;
         drop(table);
-        self.tasks.spawn(Arc::clone(self).work());
+        // Boxed: the runtime moves the future of a task several times, and this one is large.
+        self.tasks.spawn(Box::pin(Arc::clone(self).work()));
     }
 
     /// The task of one worker: handles and reads in turn until there is no work.
     async fn work(self: Arc<Self>) {
         let mut finished = None;
-        while let Some(work) = self.next_work(finished.take()) {
-            let job = match work {
-                Work::Handle(job) => Some(job),
-                Work::Read(source) => self.read(source).await,
+        let idle = loop {
+            let job = match self.next_work(finished.take()) {
+                Ok(Work::Handle(job)) => Some(job),
+                Ok(Work::Read(source)) => self.read(source).await,
+                Err(idle) => break idle,
             };
             if let Some(job) = job {
                 finished = Some(self.handle(job).await);
                 self.yield_if_out_of_budget().await;
             }
+        };
+        match idle {
+            Idle::Last => self.shared.outbox.flush(),
+            Idle::OthersRun => self.shared.outbox.request_flush_after_others(),
         }
-        self.shared.outbox.flush();
     }
 
     /// Yields to the runtime now and then: handlers that never wait must not starve other tasks of this thread.
@@ -180,16 +194,15 @@ impl<I: Inbound> Connection<I> {
     }
 
     /// Takes the next work, with one lock for the end of a message and the start of another.
-    fn next_work(&self, finished: Option<Finished>) -> Option<Work> {
+    fn next_work(&self, finished: Option<Finished>) -> Result<Work, Idle> {
         let mut table = lock(&self.shared.table);
         if let Some(finished) = finished {
             self.release(&mut table, &finished);
         }
         let phase = table.calls.phase;
-        let work = table.workers.take_work(phase);
-        if work.is_none() {
+        table.workers.take_work(phase).ok_or_else(|| {
             table.workers.active -= 1;
-        }
-        work
+            if table.capacity.has_running() { Idle::OthersRun } else { Idle::Last }
+        })
     }
 }
