@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, CallContext, Cancellation, Channel, Message, NoChannel, NotifyFuture, Outbound,
+    BoxFuture, CallContext, Cancellation, Channel, Frame, Message, NoChannel, NotifyFuture, Outbound,
     OutboundRequest,
 };
 use duplexer_core::error::{CallError, McpError};
@@ -64,7 +64,7 @@ impl Kernel {
         Some(Self {
             running: now(server.start())?.ok()?,
             connection: Arc::new(Connection::ready(version, ClientProfile::UNKNOWN)),
-            message: Message::new(method.to_owned(), Some(params.into())),
+            message: arrived(method, &params)?,
             transport: Arc::new(TransportContext::stream("bench")),
             channel: Arc::default(),
             caller: Caller::default(),
@@ -94,6 +94,15 @@ impl Kernel {
             Era::Handshake => now(serve_on(running, &self.connection, None, cx, message))??,
         };
         jsonrpc::write_success(out, &id, &reply.ok()?).ok()
+    }
+}
+
+/// Returns the message of a request as it arrives: one text, with the places of method and params.
+fn arrived(method: &str, params: &str) -> Option<Message> {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":42,"method":"{method}","params":{params}}}"#);
+    match Frame::parse(&text.into()) {
+        Ok(Frame::Request(_, message)) => Some(message),
+        _ => None,
     }
 }
 

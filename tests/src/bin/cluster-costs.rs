@@ -29,13 +29,11 @@ fn run() -> Result<(), String> {
     println!("\n{table}");
     let path = folder.join("costs.md");
     std::fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))?;
-    match costs::missed(&figures) {
-        Some(missed) => Err(missed),
-        None => {
-            println!("all {} bars are met", figures.len());
-            Ok(())
-        }
+    if let Some(missed) = costs::missed(&figures) {
+        return Err(missed);
     }
+    println!("all {} bars are met", figures.len());
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -352,7 +352,7 @@ fn a_late_delivery_is_reported() {
             assert_eq!(waiter.join().unwrap(), Delivery::Written);
             writer.end();
         },
-        SCHEDULES,
+        *SCHEDULES,
     );
 }
 

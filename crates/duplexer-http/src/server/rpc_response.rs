@@ -120,10 +120,14 @@ thread_local! {
 /// Longest text that is copied out of the buffer of the thread. Copying it costs less than a buffer of unknown size.
 const MAX_COPIED: usize = 4096;
 
+const FIRST_CAPACITY: usize = 512;
+
 /// Returns what `write` writes. A short text gets a block of exactly its size, which can be shared without another one.
 fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
     let mut buffer = BUFFER.take();
     buffer.clear();
+    // Empty after a long text, which took the buffer along.
+    buffer.reserve(FIRST_CAPACITY);
     write(&mut buffer)?;
     if buffer.len() > MAX_COPIED {
         return Ok(buffer.into());
