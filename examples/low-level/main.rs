@@ -1,10 +1,9 @@
-//! The low-level server: handlers of single methods, for proxies, generated tools and methods of your own.
+//! The low-level server: handlers of single methods, which check no arguments, for proxies, generated tools and own methods.
 //!
 //! Run: `cargo run -p duplexer-examples --bin low-level`; it serves standard input and output.
 //! Try: `duplexer call shout text=hello -- target/debug/low-level`
 //! Then call the method of your own, with one line for its standard input: `{"jsonrpc":"2.0","id":1,"method":"com.example/words","params":
 //! {"text":"a b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`.
-//! What a handler does not do, no one does: arguments are not checked against the schema here.
 
 use duplexer::Json;
 use duplexer::prelude::*;

@@ -100,7 +100,7 @@ pub trait Middleware: Send + Sync + 'static {
 /// # async fn main() -> Result<(), duplexer::BoxError> {
 /// let server = Server::builder("shop", "1.0.0").middleware(Closed).tool(Tool::new("buy", || async {})).build()?;
 /// # let client = duplexer::testing::TestClient::new(&server).await?;
-/// # assert_eq!(client.list_tools().await?.len(), 1);
+/// # assert_eq!(client.list_tools().await?.tools.len(), 1);
 /// # assert_eq!(client.call_tool("buy", ()).await.unwrap_err().to_string(), "Closed on Sundays");
 /// # Ok(())
 /// # }
