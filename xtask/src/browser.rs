@@ -1,7 +1,7 @@
 //! `cargo xtask browser`: the inspector page in a real browser, on the demo, on servers of the official Python package, and
 //! on a server that means harm.
 //!
-//! The browser is the one that `CHROMIUM` names, or one on `PATH`, or else the one of the pinned packages.
+//! The browser is the one that `CHROMIUM` names, or else the one of the pinned packages, or one on `PATH` where they have none.
 
 use std::path::{Path, PathBuf};
 
