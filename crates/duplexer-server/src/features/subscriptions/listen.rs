@@ -151,7 +151,7 @@ impl<'a> EventSender<'a> {
         let Some(engine) = self.cx.server().tasks() else { return };
         match engine.find(&TaskId::from(id), self.cx.principal()).await {
             Ok(Some(record)) => {
-                let task = engine.detailed(&record, self.cx.protocol_version().era());
+                let task = engine.detailed(&record, record.id.clone(), self.cx.protocol_version().era());
                 self.notify::<methods::Tasks>(&task).await;
             }
             Ok(None) => {}

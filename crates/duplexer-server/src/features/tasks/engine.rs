@@ -174,12 +174,13 @@ impl Engine {
 
     /// Returns the state of a task for clients of a revision.
     pub(crate) fn task(&self, record: &TaskRecord, version: ProtocolVersion) -> Task {
-        view::task(record, version.era(), || self.clock.now(), self.plan.settings.poll_interval)
+        let id = record.id.clone();
+        view::task(record, id, version.era(), || self.clock.now(), self.plan.settings.poll_interval)
     }
 
     /// Returns the task with its questions, result or error.
-    pub(crate) fn detailed(&self, record: &TaskRecord, era: Era) -> DetailedTask {
-        view::detailed(record, era, || self.clock.now(), self.plan.settings.poll_interval)
+    pub(crate) fn detailed(&self, record: &TaskRecord, id: TaskId, era: Era) -> DetailedTask {
+        view::detailed(record, id, era, || self.clock.now(), self.plan.settings.poll_interval)
     }
 
     /// Returns what is notified of every change of a task.

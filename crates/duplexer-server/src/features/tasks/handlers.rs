@@ -98,13 +98,13 @@ async fn get(cx: Context) -> Answer {
         None => TaskId::from(cx.params::<GetTaskParams>()?.task_id),
     };
     let record = find(engine, &cx, &id).await?;
-    Ok(state(engine, &cx, &record))
+    Ok(state(engine, &cx, &record, id))
 }
 
-fn state(engine: &Engine, cx: &Context, record: &TaskRecord) -> Outcome {
+fn state(engine: &Engine, cx: &Context, record: &TaskRecord, id: TaskId) -> Outcome {
     let era = cx.protocol_version().era();
     let detailed = match era {
-        Era::Envelope => engine.detailed(record, era),
+        Era::Envelope => engine.detailed(record, id, era),
         Era::Handshake => DetailedTask::new(engine.task(record, cx.protocol_version())),
     };
     Outcome::of(GetTaskResult::new(detailed))
@@ -133,7 +133,7 @@ async fn cancel(cx: Context) -> Answer {
         Era::Handshake => {
             let change = Change::End { outcome: TaskOutcome::Cancelled, message: None };
             let record = engine.update(&id, Author::Anyone, &change).await?;
-            Ok(state(engine, &cx, &record))
+            Ok(state(engine, &cx, &record, id))
         }
     }
 }

@@ -41,6 +41,12 @@ impl TaskId {
     }
 }
 
+impl From<TaskId> for String {
+    fn from(id: TaskId) -> Self {
+        id.0
+    }
+}
+
 impl From<&str> for TaskId {
     fn from(text: &str) -> Self {
         Self(text.to_owned())

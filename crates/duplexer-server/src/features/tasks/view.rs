@@ -11,13 +11,14 @@ use duplexer_types::tool::CallToolResult;
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{ResultMeta, result_type, write_result};
 
-use super::record::{TaskOutcome, TaskRecord};
+use super::record::{TaskId, TaskOutcome, TaskRecord};
 use super::time::{UnixMillis, millis};
 use crate::kernel::outcome::Outcome;
 
-/// Returns the state of a task for clients of `era`.
+/// Returns the state of a task for clients of `era`. `id` is that of the record: a caller that has it already need not copy it.
 pub(crate) fn task(
     record: &TaskRecord,
+    id: TaskId,
     era: Era,
     now: impl FnOnce() -> UnixMillis,
     poll_interval: Duration,
@@ -27,7 +28,7 @@ pub(crate) fn task(
     let lived = times.ended.unwrap_or_else(now).since(times.created);
     let ttl = millis(lived).saturating_add(times.retention);
     let (created, updated) = (times.created.rfc3339(), times.updated.rfc3339());
-    let mut task = Task::new(record.id.as_str(), status(record, era), created, updated, ttl);
+    let mut task = Task::new(id, status(record, era), created, updated, ttl);
     task.status_message.clone_from(&record.state.message);
     if let (None, Some(TaskOutcome::Error(error))) = (&task.status_message, &record.state.outcome) {
         task.status_message = Some(error.message.clone().into_owned());
@@ -49,11 +50,12 @@ fn status(record: &TaskRecord, era: Era) -> TaskStatus {
 /// Returns the task with its questions, result or error.
 pub(crate) fn detailed(
     record: &TaskRecord,
+    id: TaskId,
     era: Era,
     now: impl FnOnce() -> UnixMillis,
     poll_interval: Duration,
 ) -> DetailedTask {
-    let mut detailed = DetailedTask::new(task(record, era, now, poll_interval));
+    let mut detailed = DetailedTask::new(task(record, id, era, now, poll_interval));
     match &record.state.outcome {
         Some(TaskOutcome::Result { result, .. }) => detailed.result = Some(result.clone()),
         Some(TaskOutcome::Error(error)) => detailed.error = Some(error.clone()),
