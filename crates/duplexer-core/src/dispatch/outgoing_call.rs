@@ -68,7 +68,8 @@ pub(crate) trait CallTransport: Send + Sync {
 /// Bytes of a request besides its method and its params: more than enough for an id that is a number.
 const FRAME_OVERHEAD: usize = 80;
 
-/// Sends a request and waits for the response. `params` take the place of those in the request. Dropping the future cancels it, unless the request says otherwise.
+/// Sends a request and waits for the response. `params` take the place of those in the request. Dropping the future cancels
+/// it, unless the request says otherwise.
 pub(crate) async fn call(
     transport: &impl CallTransport,
     hook: Option<&dyn OutboundHook>,
