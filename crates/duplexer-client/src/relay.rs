@@ -84,7 +84,7 @@ impl Client {
         self.send(request).await
     }
 
-    /// As [`Client::forward`], with params that are text of a frame ([`Message::params_line`]): they are not parsed again.
+    /// As [`Client::forward`], with params that are text of a frame ([`Message::params_text`]) and have no line breaks: they are not parsed again.
     ///
     /// # Errors
     ///

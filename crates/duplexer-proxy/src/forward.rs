@@ -164,8 +164,8 @@ async fn pass(
         request.options.headers = pool.tool_headers().emit(message);
     }
     let entry = upstream.messages.enter(call_of(cx));
-    let outcome = match message.params_line() {
-        Some(params) => upstream.client.forward_text(request, params).await,
+    let outcome = match message.params_text() {
+        Some(params) => upstream.client.forward_text(request, one_line(params)).await,
         None => upstream.client.forward(request).await,
     };
     drop(entry);

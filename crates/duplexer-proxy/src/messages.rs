@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Waker};
 
+use bytestring::ByteString;
 use duplexer_client::{Change, Relay};
 use duplexer_core::dispatch::{BoxFuture, Channel, Message, NotifyFuture, Outbound, OutboundRequest, lock};
-use duplexer_core::error::McpError;
+use duplexer_core::error::{CallError, McpError};
 use duplexer_server::Connection;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::Json;
@@ -22,7 +23,7 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use crate::bridge::listen;
-use crate::bridge::questions::{Question, Questions};
+use crate::bridge::questions::{Question, Questions, Unanswered};
 use crate::bridge::tasks::Followed;
 use crate::failure;
 use crate::remote::Sessions;
@@ -251,19 +252,29 @@ enum Target {
     Questions(Box<Questions>),
 }
 
-impl Target {
-    async fn ask(self, message: Arc<Message>) -> Result<Json, McpError> {
-        let request = || -> Result<OutboundRequest, McpError> {
-            let mut request = OutboundRequest::new(message.method().to_owned());
-            request.params = message.params().map(Json::parse).transpose().map_err(McpError::internal)?;
-            Ok(request)
-        };
-        let answer = match self {
-            Self::Questions(questions) => return questions.ask(Question::of(&message)?).await,
-            Self::Call(channel) => channel.request(request()?).await,
-            Self::Connection(connection) => connection.outbound().request(request()?).await,
-        };
-        Json::parse(&answer.map_err(failure::of_call)?).map_err(McpError::internal)
+/// Returns a request of the server as a request to the client.
+fn outbound(message: &Message) -> Result<OutboundRequest, McpError> {
+    let mut request = OutboundRequest::new(message.method().to_owned());
+    request.params = message.params().map(Json::parse).transpose().map_err(McpError::internal)?;
+    Ok(request)
+}
+
+fn answer(response: Result<ByteString, CallError>) -> Result<Json, McpError> {
+    Json::parse(&response.map_err(failure::of_call)?).map_err(McpError::internal)
+}
+
+/// Asks the client through a request of its own. The response that creates a task can be read together with the task's first
+/// question: the question then goes to the call, which ends without answering it, and is asked again for the task.
+async fn ask(questions: Questions, followed: &Followed, message: &Message) -> Result<Json, McpError> {
+    let unanswered = match questions.ask(Question::of(message)?).await {
+        Ok(answer) => return Ok(answer),
+        Err(unanswered) => unanswered,
+    };
+    match (unanswered, followed.questions_of(message)) {
+        (Unanswered::Refused | Unanswered::Ended, Some(of_task)) => {
+            Ok(of_task.ask(Question::of(message)?).await?)
+        }
+        (unanswered, _) => Err(unanswered.into()),
     }
 }
 
@@ -272,14 +283,12 @@ impl Relay for Messages {
         let target = self.target(&message);
         let followed = Arc::clone(&self.followed);
         Box::pin(async move {
-            let answer = target?.ask(Arc::clone(&message)).await;
-            // The response that creates a task can be read together with its first question. The question went to the call
-            // then, which ended without answering it, and the task is followed since.
-            match followed.questions_of(&message) {
-                Some(questions) if matches!(&answer, Err(error) if Questions::is_unanswered(error)) => {
-                    questions.ask(Question::of(&message)?).await
+            match target? {
+                Target::Questions(questions) => ask(*questions, &followed, &message).await,
+                Target::Call(channel) => answer(channel.request(outbound(&message)?).await),
+                Target::Connection(connection) => {
+                    answer(connection.outbound().request(outbound(&message)?).await)
                 }
-                _ => answer,
             }
         })
     }

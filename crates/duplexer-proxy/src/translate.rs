@@ -118,7 +118,7 @@ fn invalid_result(error: serde_json::Error) -> McpError {
     failure::of_call(duplexer_core::error::CallError::Unexpected(error))
 }
 
-/// Returns a result without line breaks: some transports end messages with them. Inside of strings they are escaped.
+/// Returns params or a result without line breaks: some transports end messages with them. Inside of strings they are escaped.
 pub(crate) fn one_line(text: ByteString) -> ByteString {
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
         return text;

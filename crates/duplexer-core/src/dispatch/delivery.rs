@@ -25,7 +25,7 @@ pub(crate) enum Pace {
 
 /// Positions in the stream of bytes that the transport has taken.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct WriteProgress {
     /// Total bytes.
     written: AtomicU64,
     /// The bytes between these positions had to wait, the last time that any had to.
@@ -35,7 +35,7 @@ pub(crate) struct Progress {
     changed: Notify,
 }
 
-impl Progress {
+impl WriteProgress {
     pub(crate) fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self { written: zero(), late_from: zero(), late_to: zero(), changed: Notify::new() }

@@ -94,15 +94,9 @@ impl Message {
         self.params.as_ref().map(|range| part(&self.text, range))
     }
 
-    /// Returns the JSON text of the params object without line breaks, which some transports end messages with. It shares the
-    /// text of the message.
-    pub fn params_line(&self) -> Option<ByteString> {
-        let params = self.params()?;
-        Some(match memchr::memchr2(b'\n', b'\r', params.as_bytes()) {
-            None => self.text.slice_ref(params),
-            // Inside a string they are escaped, so these are between tokens.
-            Some(_) => params.replace(['\n', '\r'], " ").into(),
-        })
+    /// Returns the JSON text of the params object. It shares the text of the message.
+    pub fn params_text(&self) -> Option<ByteString> {
+        self.params().map(|params| self.text.slice_ref(params))
     }
 
     /// Returns the JSON text of `params._meta`, if there is one.

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::Notify;
 
-use super::delivery::{Delivery, Pace, Progress};
+use super::delivery::{Delivery, Pace, WriteProgress};
 use super::sync::{AtomicBool, Mutex, Ordering, lock, thread_local};
 use crate::transport::{FrameMeta, FrameWriter, Frames, PolledExchange, TransportError};
 
@@ -31,7 +31,7 @@ pub(crate) struct Outbox {
     lets_others_run: AtomicBool,
     /// Wakes producers that wait for capacity.
     capacity_freed: Notify,
-    progress: Progress,
+    progress: WriteProgress,
 }
 
 #[derive(Default)]
@@ -106,7 +106,7 @@ impl Outbox {
             work: Notify::new(),
             lets_others_run: AtomicBool::new(false),
             capacity_freed: Notify::new(),
-            progress: Progress::new(),
+            progress: WriteProgress::new(),
         }
     }
 

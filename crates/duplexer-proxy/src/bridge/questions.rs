@@ -13,10 +13,6 @@ use tokio::sync::{mpsc, oneshot};
 /// Maximum number of questions that wait for one request of the client.
 const MAX_QUESTIONS: usize = 64;
 
-/// Texts of the errors after the end of a request.
-const NOT_ASKED: &str = "too many questions wait for the client, or its request has ended";
-const NOT_ANSWERED: &str = "the client has not answered";
-
 /// Takes the questions for one request of the client.
 #[derive(Clone)]
 pub(crate) struct Questions {
@@ -33,6 +29,28 @@ pub(crate) struct Asked {
     pub(crate) answer: oneshot::Sender<Json>,
 }
 
+/// Why a question has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// The client did not declare the capability.
+    Unsupported,
+    /// The request takes no further question.
+    Refused,
+    /// The request ended before the answer.
+    Ended,
+}
+
+impl From<Unanswered> for McpError {
+    fn from(unanswered: Unanswered) -> Self {
+        let text = match unanswered {
+            Unanswered::Unsupported => "the client did not declare the capability for this request",
+            Unanswered::Refused => "too many questions wait for the client, or its request has ended",
+            Unanswered::Ended => "the client has not answered",
+        };
+        Self::new(ErrorCode::INVALID_REQUEST, text)
+    }
+}
+
 impl Questions {
     /// Creates the two ends.
     pub(crate) fn new(client: ClientProfile) -> (Self, mpsc::Receiver<Asked>) {
@@ -41,23 +59,17 @@ impl Questions {
     }
 
     /// Asks the client, and waits for the answer.
-    pub(crate) async fn ask(self, Question(request): Question) -> Result<Json, McpError> {
-        let refuse = |text: &'static str| Err(McpError::new(ErrorCode::INVALID_REQUEST, text));
+    pub(crate) async fn ask(self, Question(request): Question) -> Result<Json, Unanswered> {
         if !ClientCapability::required_by(&request).is_some_and(|needed| self.client.supports(&needed)) {
-            return refuse("the client did not declare the capability for this request");
+            return Err(Unanswered::Unsupported);
         }
         let (answer, answered) = oneshot::channel();
         if self.sender.try_send(Asked { request, answer }).is_err() {
-            return refuse(NOT_ASKED);
+            return Err(Unanswered::Refused);
         }
         // The other end is dropped with the client's request.
         drop(self.sender);
-        answered.await.map_err(|_| McpError::new(ErrorCode::INVALID_REQUEST, NOT_ANSWERED))
-    }
-
-    /// Returns whether a question failed because the request that it was asked for has ended.
-    pub(crate) fn is_unanswered(error: &McpError) -> bool {
-        matches!(error, McpError::Rpc(error) if [NOT_ASKED, NOT_ANSWERED].contains(&&*error.message))
+        answered.await.map_err(|_| Unanswered::Ended)
     }
 }
 
