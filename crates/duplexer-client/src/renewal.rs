@@ -133,7 +133,7 @@ impl Client {
         let again = (request.clone(), text.clone());
         let mut outcome = self.start(request, text).await;
         if let Err(CallError::Transport(TransportFailure::SessionEnded)) = outcome {
-            self.renew(generation, opening).await?;
+            Box::pin(self.renew(generation, opening)).await?;
             outcome = self.start(again.0.clone(), again.1.clone()).await;
         }
         if outcome.is_ok()

@@ -23,7 +23,8 @@ pub struct CallClock(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     pauses: Mutex<Pauses>,
-    changed: Notify,
+    /// Notified at the end of a pause.
+    resumed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +54,6 @@ impl CallClock {
         pauses.held += 1;
         pauses.since.get_or_insert_with(Instant::now);
         drop(pauses);
-        self.0.changed.notify_waiters();
         ClockPause(Arc::clone(&self.0))
     }
 
@@ -65,20 +65,27 @@ impl CallClock {
 
     /// Resolves when the clock has run for `duration`. Time during which it is paused does not count.
     pub async fn run_for(&self, duration: Duration) {
+        let (start, paused) = (Instant::now(), self.paused());
         let mut left = duration;
+        // Pauses are added up afterwards: most calls end before their timeout, and wait for nothing but a timer.
+        while !left.is_zero() {
+            sleep(left).await;
+            self.running().await;
+            let run = start.elapsed().saturating_sub(self.paused().saturating_sub(paused));
+            left = duration.saturating_sub(run);
+        }
+    }
+
+    /// Waits until no pause is held.
+    async fn running(&self) {
         loop {
-            let changed = self.0.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if self.0.pauses().held > 0 {
-                changed.await;
-                continue;
+            let resumed = self.0.resumed.notified();
+            tokio::pin!(resumed);
+            resumed.as_mut().enable();
+            if self.0.pauses().held == 0 {
+                return;
             }
-            let start = Instant::now();
-            tokio::select! {
-                () = sleep(left) => return,
-                () = changed => left = left.saturating_sub(start.elapsed()),
-            }
+            resumed.await;
         }
     }
 }
@@ -97,7 +104,7 @@ impl Drop for ClockPause {
             pauses.total += since.elapsed();
         }
         drop(pauses);
-        self.0.changed.notify_waiters();
+        self.0.resumed.notify_waiters();
     }
 }
 

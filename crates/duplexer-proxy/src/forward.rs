@@ -1,6 +1,6 @@
 //! The middleware that passes every message of a client on. Where both sides use the same revision, it passes text.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{BoxFuture, CallOptions, Message, OutboundRequest};
@@ -16,11 +16,13 @@ use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::key;
 use duplexer_types::methods::{Direction, Kind, Method};
 use duplexer_types::version::Era;
+use memchr::memmem::Finder;
 
 use crate::bridge::{envelope_server, handshake_server, listen, tasks};
+use crate::calls::Call;
 use crate::failure;
 use crate::link::Link;
-use crate::messages::{Call, Text};
+use crate::messages::Text;
 use crate::pool::Pool;
 use crate::progress::ProgressRoute;
 use crate::translate::{method_of, one_line, result_for_handshake};
@@ -166,7 +168,8 @@ async fn pass(
     let entry = upstream.messages.enter(call_of(cx));
     let outcome = match message.params_text() {
         Some(params) => upstream.client.forward_text(request, one_line(params)).await,
-        None => upstream.client.forward(request).await,
+        // Boxed: few requests have no params, and the future of this call is much larger.
+        None => Box::pin(upstream.client.forward(request)).await,
     };
     drop(entry);
     let text = one_line(outcome.map_err(failure::of_call)?);
@@ -206,10 +209,9 @@ pub(crate) fn call_of(cx: &Context) -> Call {
 
 /// Returns the minimum level of log messages that a request of the envelope era asks for.
 pub(crate) fn level_of(cx: &Context) -> Option<LoggingLevel> {
+    static LOG_LEVEL: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(key::LOG_LEVEL));
     // Few requests have one, so most `_meta` are not read.
-    if !cx.raw_meta()?.contains(key::LOG_LEVEL) {
-        return None;
-    }
+    LOG_LEVEL.find(cx.raw_meta()?.as_bytes())?;
     serde_json::from_str(cx.meta().log_level?).ok()
 }
 

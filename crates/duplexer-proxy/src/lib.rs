@@ -8,6 +8,7 @@
 //! again; `messages` takes what the server sends back to the right request of the right client.
 
 mod bridge;
+mod calls;
 mod connect;
 mod failure;
 mod forward;

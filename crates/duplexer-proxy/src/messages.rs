@@ -3,7 +3,7 @@
 //! On a stream a server does not say which request a message belongs to. All requests of a session are of one client, so
 //! the latest one is as good as any; where clients share a session, only a single request in flight is certain.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use crate::bridge::listen;
 use crate::bridge::questions::{Question, Questions, Unanswered};
 use crate::bridge::tasks::Followed;
+use crate::calls::{Call, Calls};
 use crate::failure;
 use crate::remote::Sessions;
 
@@ -35,25 +36,13 @@ const MAX_WAITING: usize = 256;
 pub(crate) struct Messages {
     sessions: Sessions,
     connections: Arc<Connections>,
-    calls: Mutex<BTreeMap<u64, Call>>,
+    calls: Mutex<Calls>,
     next: AtomicU64,
     /// Streams of changes by the id of their request to the server.
     listeners: Mutex<HashMap<RequestId, Listener>>,
     /// Tasks of a handshake server whose client is of the envelope era.
     followed: Arc<Followed>,
     waiting: Mutex<JoinSet<()>>,
-}
-
-/// A request of the client that the server works on.
-#[derive(Clone)]
-pub(crate) struct Call {
-    pub(crate) channel: Arc<dyn Channel>,
-    /// Whether requests of the server can be sent on the channel.
-    pub(crate) back_channel: bool,
-    /// Minimum level of log messages that the client has requested with it.
-    pub(crate) level: Option<LoggingLevel>,
-    /// Where questions of the server go, if the client cannot be sent requests. Boxed: it is rare, and entries are moved.
-    pub(crate) questions: Option<Box<Questions>>,
 }
 
 /// A `subscriptions/listen` request of the client.
@@ -96,19 +85,20 @@ impl Connections {
 /// A request in the table. Dropping it removes it.
 pub(crate) struct CallEntry {
     messages: Arc<Messages>,
-    number: u64,
+    slot: usize,
 }
 
 impl CallEntry {
     /// Replaces the request: the client has sent it again.
     pub(crate) fn replace(&self, call: Call) {
-        lock(&self.messages.calls).insert(self.number, call);
+        lock(&self.messages.calls).replace(self.slot, call);
     }
 }
 
 impl Drop for CallEntry {
     fn drop(&mut self) {
-        lock(&self.messages.calls).remove(&self.number);
+        let removed = lock(&self.messages.calls).remove(self.slot);
+        drop(removed);
     }
 }
 
@@ -139,9 +129,8 @@ impl Messages {
 
     /// Registers a request while the server works on it.
     pub(crate) fn enter(self: &Arc<Self>, call: Call) -> CallEntry {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.calls).insert(number, call);
-        CallEntry { messages: Arc::clone(self), number }
+        let slot = lock(&self.calls).add(call);
+        CallEntry { messages: Arc::clone(self), slot }
     }
 
     /// Registers a stream of changes. Returns the id to send its request with.
@@ -159,7 +148,7 @@ impl Messages {
 
     /// Returns whether no request of a client is in flight, and no task runs.
     pub(crate) fn is_idle(&self) -> bool {
-        lock(&self.calls).is_empty() && lock(&self.listeners).is_empty() && self.followed.is_idle()
+        lock(&self.calls).len() == 0 && lock(&self.listeners).is_empty() && self.followed.is_idle()
     }
 
     /// Returns the latest request that `accepts`.
@@ -168,7 +157,7 @@ impl Messages {
         if self.sessions == Sessions::Shared && calls.len() > 1 {
             return None;
         }
-        calls.values().rev().find(|call| accepts(call)).cloned()
+        calls.latest(accepts).cloned()
     }
 
     /// Sends a notification from the connection's own task, which must not wait.

@@ -235,13 +235,13 @@ impl CallTable {
     ///
     /// Fails if the peer answers with an error, if the request cannot be sent, if the connection ends first, or if the time
     /// of the request is over.
-    pub async fn call(
-        &self,
+    pub fn call<'a>(
+        &'a self,
         mut request: OutboundRequest,
-        line: &dyn FrameSink,
-    ) -> Result<ByteString, CallError> {
+        line: &'a dyn FrameSink,
+    ) -> impl Future<Output = Result<ByteString, CallError>> + Send + use<'a> {
         let params = request.params.take().map(Params::Json);
-        outgoing_call::call(&Correlated { table: self, line }, self.hook.as_deref(), request, params).await
+        outgoing_call::call(Correlated { table: self, line }, self.hook.as_deref(), request, params)
     }
 
     /// Ends the connection: own requests fail, and no further request is accepted. Requests in flight are cancelled and

@@ -183,8 +183,8 @@ impl Outbox {
 
     /// Resolves when everything up to `position` is lost, or is handed to the transport after it had to wait. Never, if it
     /// is written at once.
-    pub(crate) async fn late_delivery(&self, position: u64) -> Delivery {
-        self.progress.late_delivery(position, || lock(&self.queue).closed).await
+    pub(crate) fn late_delivery(&self, position: u64) -> impl Future<Output = Delivery> + Send {
+        self.progress.late_delivery(position, || lock(&self.queue).closed)
     }
 
     /// Returns whether the transport has everything up to `position`.
@@ -220,6 +220,11 @@ impl Outbox {
             self.lets_others_run.store(true, Ordering::Relaxed);
             self.work.notify_one();
         }
+    }
+
+    /// Returns whether no frame is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.queue).frames.is_empty()
     }
 
     /// Flushes the queue if it is worth a system call of its own.

@@ -1,5 +1,6 @@
 //! A request of our own from its first byte to its response, whatever it travels on.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -8,13 +9,13 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{self, RequestId};
 use duplexer_types::meta::key;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::call_table::LockedCalls;
 use super::control_messages::{CANCELLED, Cancel};
 use super::delivery::Delivery;
 use super::frame::Frame;
-use super::outbound::{CallOptions, OnDrop, OutboundHook, OutboundRequest, ProgressCallback};
+use super::outbound::{CallOptions, OnDrop, OutboundHook, OutboundRequest, OutboundSpan, ProgressCallback};
 use super::params::{Params, params_with_meta};
 use crate::error::CallError;
 use crate::transport::{Exchanged, PolledExchange, TransportFailure};
@@ -68,55 +69,109 @@ pub(crate) trait CallTransport: Send + Sync {
 /// Bytes of a request besides its method and its params: more than enough for an id that is a number.
 const FRAME_OVERHEAD: usize = 80;
 
-/// Sends a request and waits for the response. `params` take the place of those in the request. Dropping the future cancels
-/// it, unless the request says otherwise.
-pub(crate) async fn call(
-    transport: &impl CallTransport,
+/// Registers and writes a request; the future sends it and waits for the response. `params` take the place of those in the
+/// request. Dropping the future cancels the request, unless it says otherwise.
+///
+/// What needs no waiting happens before there is a future, which is moved several times and should be small.
+pub(crate) fn call<T: CallTransport>(
+    transport: T,
     hook: Option<&dyn OutboundHook>,
     request: OutboundRequest,
     params: Option<Params>,
-) -> Result<ByteString, CallError> {
-    let OutboundRequest { method, mut meta, options, .. } = request;
-    let (response, receiver) = oneshot::channel();
-    let entry = PendingCall { response, on_progress: options.on_progress.clone() };
-    let id = transport.table().register(options.id.clone(), entry)?;
-    transport.registered();
-    let on_drop = options.on_drop;
-    let mut registration = Registration { transport, id: &id, on_drop, is_sent: false, exchange: None };
-    add_progress_token(&mut meta, &options, &id)?;
-    let span = hook.map(|hook| hook.begin(&id, &method, params.as_ref().map(Params::as_str), &mut meta));
-    let outcome = async {
-        let mut frame = Vec::new();
-        let params = params_with_meta(params, meta)?;
-        let text = params.as_ref().map(Params::as_str);
-        frame.reserve_exact(FRAME_OVERHEAD + method.len() + text.map_or(0, str::len));
-        jsonrpc::write_request(&mut frame, &id, &method, text).map_err(CallError::Encode)?;
+) -> impl Future<Output = Result<ByteString, CallError>> + Send + use<T> {
+    let mut begun = BegunCall::new(transport, hook, request, params);
+    async move {
+        // Used where it is: a moved value would be in the future twice.
+        match &mut begun {
+            Ok(begun) => begun.run().await,
+            Err(error) => Err(std::mem::replace(error, CallError::Closed)),
+        }
+    }
+}
+
+/// A request that is in the table, and written into a frame.
+struct BegunCall<T: CallTransport> {
+    registration: Registration<T>,
+    response: oneshot::Receiver<Result<ByteString, CallError>>,
+    span: Option<Box<dyn OutboundSpan>>,
+    method: Cow<'static, str>,
+    options: CallOptions,
+    frame: Vec<u8>,
+}
+
+impl<T: CallTransport> BegunCall<T> {
+    fn new(
+        transport: T,
+        hook: Option<&dyn OutboundHook>,
+        request: OutboundRequest,
+        params: Option<Params>,
+    ) -> Result<Self, CallError> {
+        let OutboundRequest { method, mut meta, options, .. } = request;
+        let (sender, response) = oneshot::channel();
+        let entry = PendingCall { response: sender, on_progress: options.on_progress.clone() };
+        let id = transport.table().register(options.id.clone(), entry)?;
+        transport.registered();
+        let on_drop = options.on_drop;
+        let mut registration = Registration { transport, id, on_drop, is_sent: false, exchange: None };
+        let id = &registration.id;
+        add_progress_token(&mut meta, &options, id)?;
+        let span = hook.map(|hook| hook.begin(id, &method, params.as_ref().map(Params::as_str), &mut meta));
+        let mut frame = match encode(id, &method, params, meta) {
+            Ok(frame) => frame,
+            Err(error) => {
+                if let Some(span) = span {
+                    span.end(Err(&error));
+                }
+                return Err(error);
+            }
+        };
         // A detached request continues without its caller, so another task must poll it.
         if on_drop != OnDrop::Detach {
-            registration.exchange = transport.begin(&id, &mut frame);
+            registration.exchange = registration.transport.begin(id, &mut frame);
         }
-        let exchange = registration.exchange.as_deref_mut();
-        let sent = match exchange {
-            Some(exchange) => Sent::Begun(exchange),
-            None => Sent::Queued(transport.send(frame).await?),
+        Ok(Self { registration, response, span, method, options, frame })
+    }
+
+    /// Sends the request, unless it has begun, and waits for the response.
+    async fn run(&mut self) -> Result<ByteString, CallError> {
+        let outcome = self.response().await;
+        if let Some(span) = self.span.take() {
+            span.end(outcome.as_ref().map(|text| &**text));
+        }
+        outcome
+    }
+
+    async fn response(&mut self) -> Result<ByteString, CallError> {
+        let Self { registration, response, method, options, frame, .. } = self;
+        let position = match &registration.exchange {
+            Some(_) => None,
+            None => Some(registration.transport.send(std::mem::take(frame)).await?),
         };
         registration.is_sent = true;
-        match wait(transport, receiver, sent, &options).await {
+        match wait(registration, response, position, options).await {
             Ok(outcome) => {
                 registration.is_sent = false;
                 outcome
             }
             Err(elapsed) => {
                 registration.time_out(elapsed);
-                Err(CallError::timeout(&method))
+                Err(CallError::timeout(method))
             }
         }
     }
-    .await;
-    if let Some(span) = span {
-        span.end(outcome.as_ref().map(|text| &**text));
-    }
-    outcome
+}
+
+fn encode(
+    id: &RequestId,
+    method: &str,
+    params: Option<Params>,
+    meta: JsonObject,
+) -> Result<Vec<u8>, CallError> {
+    let params = params_with_meta(params, meta)?;
+    let text = params.as_ref().map(Params::as_str);
+    let mut frame = Vec::with_capacity(FRAME_OVERHEAD + method.len() + text.map_or(0, str::len));
+    jsonrpc::write_request(&mut frame, id, method, text).map_err(CallError::Encode)?;
+    Ok(frame)
 }
 
 /// Requests progress notifications, if the caller listens to them. The token is the id of the request.
@@ -133,10 +188,20 @@ pub(crate) fn add_progress_token(
 
 /// Resolves with the timeout that has elapsed on the clock of the call; never, if there is none.
 pub(crate) async fn timeout(options: &CallOptions) -> Duration {
-    let (Some(limit), total) = (shorter(options.timeout, options.idle_timeout), options.timeout) else {
+    let Some(limit) = shorter(options.timeout, options.idle_timeout) else {
         return std::future::pending().await;
     };
-    let clock = options.clock.clone().unwrap_or_default();
+    // Boxed: nothing pauses or extends the time of most calls.
+    if options.clock.is_some() || options.idle_timeout.is_some() {
+        return Box::pin(variable_timeout(options, limit)).await;
+    }
+    sleep(limit).await;
+    limit
+}
+
+/// As [`timeout`], where a clock can be paused, or reports of progress extend the time.
+async fn variable_timeout(options: &CallOptions, limit: Duration) -> Duration {
+    let (total, clock) = (options.timeout, options.clock.clone().unwrap_or_default());
     let Some((idle, reports)) = options.idle_timeout.zip(options.on_progress.as_ref()) else {
         clock.run_for(limit).await;
         return limit;
@@ -158,28 +223,18 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// How a request was sent.
-enum Sent<'a> {
-    /// The caller polls its exchange.
-    Begun(&'a mut dyn PolledExchange),
-    /// It is queued, up to this position.
-    Queued(u64),
-}
-
-/// Waits for the response. Fails with the timeout that has elapsed.
-async fn wait(
-    transport: &impl CallTransport,
-    response: oneshot::Receiver<Result<ByteString, CallError>>,
-    sent: Sent<'_>,
+/// Waits for the response to a request that was queued up to `position`, or whose exchange the caller polls. Fails with the
+/// timeout that has elapsed.
+async fn wait<T: CallTransport>(
+    registration: &mut Registration<T>,
+    response: &mut oneshot::Receiver<Result<ByteString, CallError>>,
+    position: Option<u64>,
     options: &CallOptions,
 ) -> Result<Result<ByteString, CallError>, Duration> {
+    let Registration { transport, exchange, .. } = registration;
     let answered = async { response.await.unwrap_or(Err(CallError::Closed)) };
-    let position = match &sent {
-        Sent::Begun(_) => None,
-        Sent::Queued(position) => Some(*position),
-    };
     let exchanged = async {
-        let Sent::Begun(exchange) = sent else { return std::future::pending().await };
+        let Some(exchange) = exchange else { return std::future::pending().await };
         match std::future::poll_fn(|cx| exchange.poll_exchange(cx)).await {
             Exchanged::Response(text) => response_of(text),
             Exchanged::Failed(failure) => Err(CallError::Transport(failure)),
@@ -233,15 +288,15 @@ fn response_of(text: ByteString) -> Result<ByteString, CallError> {
 }
 
 /// An own request while it is in the table. Dropped early, it cancels the request at the peer.
-struct Registration<'a, T: CallTransport> {
-    transport: &'a T,
-    id: &'a RequestId,
+struct Registration<T: CallTransport> {
+    transport: T,
+    id: RequestId,
     on_drop: OnDrop,
     is_sent: bool,
     exchange: Option<Box<dyn PolledExchange>>,
 }
 
-impl<T: CallTransport> Registration<'_, T> {
+impl<T: CallTransport> Registration<T> {
     fn time_out(&mut self, timeout: Duration) {
         self.cancel(&format!("timed out after {}s", timeout.as_secs_f64()));
         self.is_sent = false;
@@ -254,7 +309,7 @@ impl<T: CallTransport> Registration<'_, T> {
         if let Some(exchange) = self.exchange.take() {
             exchange.release();
         }
-        let cancel = Cancel { request: self.id, reason };
+        let cancel = Cancel { request: &self.id, reason };
         let mut frame = Vec::new();
         if jsonrpc::write_notification(&mut frame, CANCELLED, Some(&cancel)).is_ok() {
             self.transport.send_cancel(&frame);
@@ -262,10 +317,10 @@ impl<T: CallTransport> Registration<'_, T> {
     }
 }
 
-impl<T: CallTransport> Drop for Registration<'_, T> {
+impl<T: CallTransport> Drop for Registration<T> {
     fn drop(&mut self) {
         let was_pending =
-            self.transport.table().with_calls(|calls| calls.outgoing.abandon(self.id).is_some());
+            self.transport.table().with_calls(|calls| calls.outgoing.abandon(&self.id).is_some());
         if self.is_sent && was_pending {
             self.cancel("caller cancelled");
         }

@@ -174,9 +174,9 @@ impl Table {
 }
 
 impl Capacity {
-    /// Returns whether the handler of a request runs.
-    pub(super) fn has_running(&self) -> bool {
-        self.running > 0
+    /// Returns the number of requests whose handler runs, without long-lived ones.
+    pub(super) fn running(&self) -> usize {
+        self.running
     }
 
     fn is_full(&self, limits: &DispatchLimits) -> bool {

@@ -74,11 +74,15 @@ impl Drop for AbortOnDrop {
 }
 
 impl Shared {
-    /// Fails our own calls and ends reading: the peer's responses are no longer read.
+    /// Fails our own calls and ends reading: the peer's responses are no longer read. Idle workers end.
     fn close_to_callers(&self) {
         self.close_outgoing();
-        let reader = lock(&self.table).workers.close_reader();
+        let mut table = lock(&self.table);
+        let reader = table.workers.close_reader();
+        table.workers.activate_idle();
+        drop(table);
         drop(reader);
+        self.worker_needed.notify_waiters();
     }
 
     /// Aborts every handler and returns the calls that are still to be answered.

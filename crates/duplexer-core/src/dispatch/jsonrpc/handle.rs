@@ -56,6 +56,7 @@ impl<I: Inbound> Connection<I> {
         if let Some(frame) = self.shared.finish_request(&call, outcome, message.method(), unanswered) {
             // The peer reads slowly: the request counts as running until its response is queued.
             self.suspend();
+            self.shared.outbox.flush();
             Box::pin(self.shared.outbox.send(&frame, None)).await;
             self.resume();
         }
@@ -86,11 +87,11 @@ impl<I: Inbound> Connection<I> {
             {
                 return Poll::Ready(run);
             }
-            shared.outbox.flush();
             let interrupted = interrupted.get_or_insert_with(|| {
                 self.suspend();
                 Box::pin(interruption(shared, call))
             });
+            shared.flush_before_waiting(usize::from(call.is_some()));
             interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
         })
         .await;
@@ -175,13 +176,11 @@ fn write_response<B: Body>(
     Some(failure)
 }
 
-/// Resolves when a handler is to be dropped.
+/// Resolves when a handler is to be dropped. The end of a connection also cancels every request in flight, so that one wait is
+/// enough.
 async fn interruption(shared: &Shared, call: Option<&Call>) {
     match call {
-        Some(call) if shared.options.cancel == CancelMode::Interrupt => tokio::select! {
-            () = call.cancellation.cancelled() => {}
-            () = shared.abort.wait() => {}
-        },
+        Some(call) if shared.options.cancel == CancelMode::Interrupt => call.cancellation.cancelled().await,
         _ => shared.abort.wait().await,
     }
 }

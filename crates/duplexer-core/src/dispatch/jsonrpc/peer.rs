@@ -1,6 +1,7 @@
 //! Our own requests and notifications to the peer of a connection.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{self, Body, RequestId};
@@ -62,12 +63,12 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Shared {
-    pub(super) async fn call(
+    pub(super) fn call(
         &self,
         mut request: OutboundRequest,
         verbatim: Option<ByteString>,
         related: Option<RequestId>,
-    ) -> Result<ByteString, CallError> {
+    ) -> impl Future<Output = Result<ByteString, CallError>> + Send + use<'_> {
         if request.options.idle_timeout.is_none() {
             request.options.timeout = request.options.timeout.or(self.options.request_timeout);
         }
@@ -78,8 +79,7 @@ impl Shared {
         }
         let params = request.params.take().map(Params::Json);
         let params = verbatim.map(Params::Text).or(params);
-        outgoing_call::call(&Queued { shared: self, meta }, self.options.hook.as_deref(), request, params)
-            .await
+        outgoing_call::call(Queued { shared: self, meta }, self.options.hook.as_deref(), request, params)
     }
 
     pub(super) fn notify(
@@ -128,36 +128,43 @@ enum NotifyOutcome {
     Closed,
 }
 
-/// Returns the metadata of a request's frame. The related request takes precedence over a resumption token.
-fn meta(options: &CallOptions, related: Option<RequestId>) -> Option<FrameMeta> {
+/// Returns the metadata of a request's frame. The related request takes precedence over a resumption token. Boxed: most frames
+/// have none.
+fn meta(options: &CallOptions, related: Option<RequestId>) -> Option<Box<FrameMeta>> {
     if related.is_some() {
         if options.resumption.is_some() {
             tracing::debug!(
                 "a call on behalf of a request cannot be resumed: the resumption token is dropped"
             );
         }
-        return Some(FrameMeta { related, headers: options.headers.clone(), resumption: None });
+        return Some(Box::new(FrameMeta { related, headers: options.headers.clone(), resumption: None }));
     }
     let plain = options.headers.is_empty() && options.resumption.is_none();
-    (!plain).then(|| FrameMeta {
-        related,
-        headers: options.headers.clone(),
-        resumption: options.resumption.clone(),
+    (!plain).then(|| {
+        let (headers, resumption) = (options.headers.clone(), options.resumption.clone());
+        Box::new(FrameMeta { related, headers, resumption })
     })
 }
 
 /// Sends an own request through the outbox.
 struct Queued<'a> {
     shared: &'a Shared,
-    meta: Option<FrameMeta>,
+    meta: Option<Box<FrameMeta>>,
 }
 
 impl Queued<'_> {
+    fn meta(&self) -> Option<FrameMeta> {
+        self.meta.as_deref().cloned()
+    }
+
     /// Has the request written: at once if the peer waits for nothing else, because another task would have to be woken for
-    /// it.
+    /// it. The first one after calls that overlapped is collected too: others probably follow.
     fn flush(&self) {
-        let outbox = &self.shared.outbox;
-        if self.shared.with_calls(|calls| calls.outgoing.len() == 1) && !outbox.is_flushed_by_worker() {
+        let Shared { outbox, overlapped, .. } = self.shared;
+        let overlaps = self.shared.with_calls(|calls| calls.outgoing.len() > 1);
+        let overlapped = overlapped.swap(overlaps, Ordering::Relaxed);
+        let may_collect = overlapped && self.shared.options.writes == Writes::Collected;
+        if !overlaps && !may_collect && !outbox.is_flushed_by_worker() {
             outbox.flush();
         } else if self.shared.options.writes == Writes::Collected {
             outbox.request_flush_after_others();
@@ -180,18 +187,24 @@ impl CallTransport for Queued<'_> {
     }
 
     fn begin(&self, id: &RequestId, frame: &mut Vec<u8>) -> Option<Box<dyn PolledExchange>> {
-        self.shared.outbox.begin(id, frame, self.meta.as_ref())
+        self.shared.outbox.begin(id, frame, self.meta.as_deref())
     }
 
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
         let outbox = &self.shared.outbox;
-        let position = outbox.send(&frame, self.meta.clone()).await.ok_or(CallError::Closed)?;
+        let position = match outbox.try_enqueue(&frame, self.meta(), Admission::Ordinary) {
+            Enqueued::Queued(position) => Some(position),
+            Enqueued::Closed => None,
+            // Boxed: most frames fit at once.
+            Enqueued::Full => Box::pin(outbox.send(&frame, self.meta())).await,
+        };
+        let position = position.ok_or(CallError::Closed)?;
         self.flush();
         Ok(position)
     }
 
-    async fn late_delivery(&self, position: u64) -> Delivery {
-        self.shared.outbox.late_delivery(position).await
+    fn late_delivery(&self, position: u64) -> impl Future<Output = Delivery> + Send {
+        self.shared.outbox.late_delivery(position)
     }
 
     fn is_written(&self, position: u64) -> bool {

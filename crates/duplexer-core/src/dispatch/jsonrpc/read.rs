@@ -122,7 +122,7 @@ impl<I: Inbound> Connection<I> {
         std::future::poll_fn(|cx| match frames.poll_next(cx) {
             Poll::Ready(frame) => Poll::Ready(Woken::Frame(frame)),
             Poll::Pending => {
-                self.shared.outbox.flush();
+                self.shared.flush_before_waiting(0);
                 closing.as_mut().poll(cx).map(|()| Woken::Closing)
             }
         })

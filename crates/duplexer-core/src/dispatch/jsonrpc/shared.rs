@@ -44,8 +44,12 @@ pub(super) struct Shared {
     pub(super) abort: Latch,
     pub(super) stop: Stop,
     pub(super) polls: PollCounter,
+    /// The last own request was sent while another one was outstanding.
+    pub(super) overlapped: AtomicBool,
     /// Notified by the watchdog: handlers take long, and other requests should not wait for them.
     pub(super) stalled: Notify,
+    /// Wakes an idle worker.
+    pub(super) worker_needed: Notify,
 }
 
 /// Everything that changes, behind one lock.
@@ -72,7 +76,9 @@ impl Shared {
             abort: Latch::new(),
             stop: Stop::default(),
             polls: PollCounter::default(),
+            overlapped: AtomicBool::new(false),
             stalled: Notify::new(),
+            worker_needed: Notify::new(),
         }
     }
 
@@ -89,6 +95,20 @@ impl Shared {
             }
         };
         self.polls.track(watch, poll)
+    }
+
+    /// Has queued frames written before the current task waits: at once, or by the writer task if handlers run besides the `own` of
+    /// this task. When they wait for the same, such as a server behind a proxy, they end together, and one write takes the
+    /// responses of all of them.
+    pub(super) fn flush_before_waiting(&self, own: usize) {
+        if self.outbox.is_empty() {
+            return;
+        }
+        if lock(&self.table).capacity.running() > own {
+            self.outbox.request_flush_after_others();
+        } else {
+            self.outbox.flush();
+        }
     }
 
     /// Keeps a failure to end the run with, if the options say so.

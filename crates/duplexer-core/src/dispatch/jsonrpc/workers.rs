@@ -2,9 +2,11 @@
 //!
 //! One worker (the leader) holds the reader. It reads one message, releases the reader for another worker (a follower) and
 //! runs the handler itself. That saves a spawn and a wake-up per request, which cost as much as the rest of the path. While
-//! handlers are quick, one worker does everything. A worker whose handler waits is replaced; the watchdog adds workers.
+//! handlers are quick, one worker does everything. A worker whose handler waits is replaced, by an idle one if there is one;
+//! the watchdog adds workers.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::{Arc, MutexGuard};
 
 use tokio::task::{JoinHandle, coop};
@@ -16,11 +18,16 @@ use super::shared::Table;
 use crate::dispatch::call_table::Phase;
 use crate::dispatch::{Inbound, lock};
 
+/// Maximum number of workers that are kept without work.
+const MAX_IDLE: usize = 64;
+
 /// The workers of a connection, and the work that is ready for them.
 #[derive(Default)]
 pub(super) struct Workers {
     /// Workers whose handler does not wait: at least one while there is work.
     active: usize,
+    /// Workers without work. Each waits for [`Shared::worker_needed`](super::shared::Shared).
+    idle: usize,
     reader: ReaderSlot,
     /// How often the reader was taken.
     turns: u64,
@@ -45,13 +52,10 @@ enum Work {
     Read(FrameSource),
 }
 
-/// Why a worker ends.
-enum Idle {
-    /// No handler is left.
-    Last,
-    /// Other handlers wait. When they wait for the same, such as a server behind a proxy, they end together, and one write
-    /// takes the responses of all of them.
-    OthersRun,
+/// What becomes of a worker that had no work.
+enum Standby {
+    Needed,
+    Superfluous,
 }
 
 impl Workers {
@@ -86,6 +90,11 @@ impl Workers {
     /// Ends reading. Returns what is to be dropped outside the lock.
     pub(super) fn close_reader(&mut self) -> impl Sized + use<> {
         std::mem::take(&mut self.reader)
+    }
+
+    /// Makes all idle workers active. The caller wakes them.
+    pub(super) fn activate_idle(&mut self) {
+        self.active += std::mem::take(&mut self.idle);
     }
 }
 
@@ -126,7 +135,6 @@ impl<I: Inbound> Connection<I> {
         // One to read, and one for what is ready: the one that reads can wait for long.
         let wanted = 1 + usize::from(!table.workers.ready.is_empty());
         self.spawn_worker_if_needed(table, wanted);
-        self.shared.outbox.flush();
     }
 
     /// Marks this worker as active again: its handler has ended.
@@ -160,29 +168,57 @@ impl<I: Inbound> Connection<I> {
             return;
         }
         table.workers.active += 1;
+        if table.workers.idle > 0 {
+            table.workers.idle -= 1;
+            drop(table);
+            // The memory of the last one is most likely still cached.
+            self.shared.worker_needed.notify_last();
+            return;
+        }
         drop(table);
         // Boxed: the runtime moves the future of a task several times, and this one is large.
         self.tasks.spawn(Box::pin(Arc::clone(self).work()));
     }
 
-    /// The task of one worker: handles and reads in turn until there is no work.
+    /// The task of one worker: handles and reads in turn until it is not needed any more.
     async fn work(self: Arc<Self>) {
         let mut finished = None;
-        let idle = loop {
+        loop {
             let job = match self.next_work(finished.take()) {
-                Ok(Work::Handle(job)) => Some(job),
-                Ok(Work::Read(source)) => self.read(source).await,
-                Err(idle) => break idle,
+                Some(Work::Handle(job)) => Some(job),
+                Some(Work::Read(source)) => self.read(source).await,
+                None => {
+                    self.shared.flush_before_waiting(0);
+                    match self.wait_for_work().await {
+                        Standby::Needed => continue,
+                        Standby::Superfluous => return,
+                    }
+                }
             };
             if let Some(job) = job {
                 finished = Some(self.handle(job).await);
                 self.yield_if_out_of_budget().await;
             }
-        };
-        match idle {
-            Idle::Last => self.shared.outbox.flush(),
-            Idle::OthersRun => self.shared.outbox.request_flush_after_others(),
         }
+    }
+
+    /// Waits as an idle worker until there is work again. The one who wakes it has counted it as active.
+    async fn wait_for_work(&self) -> Standby {
+        let mut needed = pin!(self.shared.worker_needed.notified());
+        // Before it is counted, so that no wake-up is lost.
+        needed.as_mut().enable();
+        if !self.count_as_idle() {
+            return Standby::Superfluous;
+        }
+        needed.await;
+        Standby::Needed
+    }
+
+    fn count_as_idle(&self) -> bool {
+        let mut table = lock(&self.shared.table);
+        let is_kept = table.calls.phase == Phase::Running && table.workers.idle < MAX_IDLE;
+        table.workers.idle += usize::from(is_kept);
+        is_kept
     }
 
     /// Yields to the runtime now and then: handlers that never wait must not starve other tasks of this thread.
@@ -194,15 +230,14 @@ impl<I: Inbound> Connection<I> {
     }
 
     /// Takes the next work, with one lock for the end of a message and the start of another.
-    fn next_work(&self, finished: Option<Finished>) -> Result<Work, Idle> {
+    fn next_work(&self, finished: Option<Finished>) -> Option<Work> {
         let mut table = lock(&self.shared.table);
         if let Some(finished) = finished {
             self.release(&mut table, &finished);
         }
         let phase = table.calls.phase;
-        table.workers.take_work(phase).ok_or_else(|| {
-            table.workers.active -= 1;
-            if table.capacity.has_running() { Idle::OthersRun } else { Idle::Last }
-        })
+        let work = table.workers.take_work(phase);
+        table.workers.active -= usize::from(work.is_none());
+        work
     }
 }
