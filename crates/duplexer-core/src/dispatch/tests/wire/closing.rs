@@ -58,6 +58,28 @@ async fn at_the_end_of_the_input_accepted_requests_are_finished_and_the_rest_fai
     assert_eq!(start.elapsed(), Duration::from_secs(10));
 }
 
+/// Workers that were added for handlers that waited stay for the next ones. They end with the connection.
+#[tokio::test(start_paused = true)]
+async fn workers_without_work_serve_the_next_requests_and_do_not_delay_the_end() {
+    let mut wire = Wire::new(slow()).await;
+    for burst in 0..2 {
+        // More than are kept.
+        for id in 0..100 {
+            ask_slow(&mut wire, burst * 100 + id, 1).await;
+        }
+        let start = Instant::now();
+        for _ in 0..100 {
+            assert_eq!(wire.receive().await["result"], "done");
+        }
+        assert_eq!(start.elapsed(), Duration::from_secs(1), "they waited side by side");
+    }
+    wire.end_input();
+    let start = Instant::now();
+    let (heard, ended) = wire.rest().await;
+    ended.unwrap();
+    assert_eq!((heard, start.elapsed()), (Vec::new(), Duration::ZERO));
+}
+
 /// DISP-35: and a second request to stop ends the drain.
 #[tokio::test(start_paused = true)]
 async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_ends_the_drain() {
