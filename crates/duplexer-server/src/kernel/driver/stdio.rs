@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
@@ -79,29 +79,30 @@ pub fn run_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), S
         .enable_all()
         .build()
         .map_err(StdioError::Runtime)?;
+    stderr_log::enable();
+    let budget = shutdown_budget(&options);
+    let (stop, stops) = watch::channel(());
+    // On a worker thread, where the connection's task runs beside its handlers without waking another thread; and first, so
+    // that it sets the connection up while this thread prepares the rest.
+    let (mut serving, server) = (JoinSet::new(), server.clone());
+    serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers.handle());
     // Signals and the last deadline are watched on this thread, which no handler can block.
     let front = Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
-    let ended = front.block_on(serve_on_workers(server.clone(), options, workers.handle()));
+    let ended = front.block_on(watch_serving(serving, stop, budget));
     // Threads that are stuck in a handler end with the process.
     workers.shutdown_background();
     ended
 }
 
-async fn serve_on_workers(
-    server: Server,
-    options: DispatchOptions,
-    workers: &Handle,
+/// Passes signals on to the task that serves, and waits for its end, after the first signal for no longer than `budget`.
+async fn watch_serving(
+    mut serving: JoinSet<Result<(), StdioError>>,
+    stop: watch::Sender<()>,
+    budget: Duration,
 ) -> Result<(), StdioError> {
-    stderr_log::enable();
     let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
-    let budget = shutdown_budget(&options);
-    let (stop, stops) = watch::channel(());
-    let mut asked = stop.subscribe();
-    // On a worker thread, where the connection's task runs beside its handlers without waking another thread.
-    let mut serving = JoinSet::new();
-    serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers);
-    // Here, while a worker sets the connection up.
     start_watchdog();
+    let mut asked = stop.subscribe();
     let overdue = async {
         let _ = asked.changed().await;
         sleep(budget).await;
