@@ -26,7 +26,7 @@ const MAX_IDLE: usize = 64;
 pub(super) struct Workers {
     /// Workers whose handler does not wait: at least one while there is work.
     active: usize,
-    /// Workers without work. Each waits for [`Shared::worker_needed`](super::shared::Shared).
+    /// Workers without work. Each waits for `worker_needed`.
     idle: usize,
     reader: ReaderSlot,
     /// How often the reader was taken.
