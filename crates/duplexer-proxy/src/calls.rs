@@ -38,16 +38,12 @@ impl Calls {
     pub(crate) fn add(&mut self, call: Call) -> usize {
         let entry = Some(Numbered { number: self.added, call });
         self.added += 1;
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot] = entry;
-                slot
-            }
-            None => {
-                self.slots.push(entry);
-                self.slots.len() - 1
-            }
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot] = entry;
+            return slot;
         }
+        self.slots.push(entry);
+        self.slots.len() - 1
     }
 
     /// Replaces the request in a slot. It keeps its place in the order.
