@@ -10,6 +10,7 @@ use crate::address::Address;
 use crate::connection::Connection;
 use crate::error::ConnectError;
 use crate::keys::Keys;
+use crate::scripts;
 
 const EVICTS: &str =
     "the store can evict sessions and events while they are in use: set `maxmemory-policy noeviction`";
@@ -38,7 +39,7 @@ fn probes(keys: &Keys) -> Vec<(&'static str, &'static str, Cmd)> {
     ]
 }
 
-/// Checks the version, the rights and the eviction policy.
+/// Checks the version, the rights and the eviction policy, and loads the scripts.
 pub(crate) async fn check(
     connection: &Connection,
     keys: &Keys,
@@ -57,6 +58,10 @@ pub(crate) async fn check(
     }
     for (name, rule, command) in probes(keys) {
         connection.query::<Value>(&command).await.map_err(|error| refused(error, name, rule, address))?;
+    }
+    for script in scripts::all() {
+        let loaded = connection.load(script).await;
+        loaded.map_err(|error| refused(error, "SCRIPT LOAD", "+@scripting", address))?;
     }
     Ok(())
 }
