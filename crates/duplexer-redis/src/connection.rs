@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::address::{Address, Cluster};
 use crate::error::store_error;
 use crate::exchange::{Exchanges, Server};
-use crate::scripts::{NamedScript, ScriptCall};
+use crate::scripts::{self, NamedScript, ScriptCall};
 use crate::sentinel::{Primary, Sentinels};
 use crate::stats::Counters;
 
@@ -50,7 +50,7 @@ impl Servers {
             Address::Cluster(cluster) => return Self::open_cluster(cluster, limit).await,
             Address::Sentinel { sentinels, name, primary } => {
                 let sentinels = Sentinels::new(sentinels.clone(), name.clone(), primary.clone());
-                Server::Primary(Primary::open(sentinels, config).await?)
+                Server::Primary(Box::new(Primary::open(sentinels, config).await?))
             }
         };
         Ok(Self::One(Exchanges::new(server, limit)))
@@ -72,7 +72,7 @@ impl Servers {
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_async, reason = "connects with the feature `cluster`")]
     async fn open_cluster(_: &Cluster, _: Duration) -> RedisResult<Self> {
-        Err((redis::ErrorKind::InvalidClientConfig, "the feature `cluster` is not enabled").into())
+        Err((ErrorKind::InvalidClientConfig, "the feature `cluster` is not enabled").into())
     }
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
@@ -117,9 +117,21 @@ impl Connection {
         self.counted(call.script.name, answer).await
     }
 
-    /// Sends the text of a script, so that its first call finds it.
-    pub(crate) async fn load(&self, script: &NamedScript) -> Result<(), StoreError> {
-        self.query(&script.load()).await
+    /// Sends the texts of all scripts, so that their first calls find them.
+    pub(crate) async fn load_scripts(&self) -> Result<(), StoreError> {
+        let loading = async {
+            match &self.servers {
+                Servers::One(exchanges) => exchanges.send_all(scripts::all().map(NamedScript::load)).await,
+                #[cfg(feature = "cluster")]
+                Servers::Cluster(..) => {
+                    for script in scripts::all() {
+                        self.servers.send(&script.load()).await?;
+                    }
+                    Ok(Value::Nil)
+                }
+            }
+        };
+        self.counted::<Value>(COMMAND, loading).await.map(drop)
     }
 
     async fn counted<T: FromRedisValue>(
@@ -143,8 +155,9 @@ impl Connection {
 
     fn primary(&self) -> Option<&Primary> {
         match &self.servers {
-            Servers::One(Exchanges { server: Server::Primary(primary), .. }) => Some(primary),
-            _ => None,
+            Servers::One(exchanges) => exchanges.primary(),
+            #[cfg(feature = "cluster")]
+            Servers::Cluster(..) => None,
         }
     }
 }

@@ -29,7 +29,7 @@ struct Waiting {
 /// The server that commands are sent to.
 pub(crate) enum Server {
     One(ConnectionManager),
-    Primary(Primary),
+    Primary(Box<Primary>),
 }
 
 impl Server {
@@ -43,7 +43,7 @@ impl Server {
 
 /// Sends commands to one server. Exchanges in progress end with this value.
 pub(crate) struct Exchanges {
-    pub(crate) server: Server,
+    server: Server,
     /// Time for one exchange.
     limit: Duration,
     waiting: Arc<Mutex<VecDeque<Waiting>>>,
@@ -56,8 +56,31 @@ impl Exchanges {
         Self { server, limit, waiting: Arc::default(), tasks: Mutex::default() }
     }
 
+    /// Returns the primary server, if sentinels know which one it is.
+    pub(crate) fn primary(&self) -> Option<&Primary> {
+        match &self.server {
+            Server::One(_) => None,
+            Server::Primary(primary) => Some(primary),
+        }
+    }
+
     /// Sends a command, and returns the answer.
     pub(crate) async fn send(&self, command: Cmd) -> RedisResult<Value> {
+        answer(self.enqueue(command)).await
+    }
+
+    /// Sends commands in one exchange, and returns the answer to the last, or the first error.
+    pub(crate) async fn send_all(&self, commands: impl Iterator<Item = Cmd>) -> RedisResult<Value> {
+        let answers: Vec<_> = commands.map(|command| self.enqueue(command)).collect();
+        let mut last = Value::Nil;
+        for answered in answers {
+            last = answer(answered).await?;
+        }
+        Ok(last)
+    }
+
+    /// Adds a command to those that wait, and starts an exchange where there is none for it.
+    fn enqueue(&self, command: Cmd) -> oneshot::Receiver<RedisResult<Value>> {
         let (answer, answered) = oneshot::channel();
         let count = {
             let mut waiting = lock(&self.waiting);
@@ -67,8 +90,7 @@ impl Exchanges {
         if count % MAX_COMMANDS == 1 {
             self.start();
         }
-        // Without an answer the task has ended with its runtime.
-        answered.await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()))
+        answered
     }
 
     fn start(&self) {
@@ -77,6 +99,11 @@ impl Exchanges {
         while tasks.try_join_next().is_some() {}
         tasks.spawn(exchange);
     }
+}
+
+async fn answer(answered: oneshot::Receiver<RedisResult<Value>>) -> RedisResult<Value> {
+    // Without an answer the task has ended with its runtime.
+    answered.await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()))
 }
 
 /// Sends the commands that wait, and distributes the answers.
