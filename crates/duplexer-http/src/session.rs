@@ -80,18 +80,9 @@ impl SessionDigest {
 
 impl fmt::Display for SessionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(f, self.0)
+        // The same 32 digits.
+        StreamId(self.0).fmt(f)
     }
-}
-
-/// Writes 32 hexadecimal digits. Keys and event ids consist of them, and `{:032x}` takes five times as long.
-fn write_hex(f: &mut fmt::Formatter<'_>, number: u128) -> fmt::Result {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [0; 32];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
-    f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
 }
 
 impl fmt::Debug for SessionDigest {
