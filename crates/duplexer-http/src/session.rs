@@ -80,7 +80,8 @@ impl SessionDigest {
 
 impl fmt::Display for SessionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        // The same 32 digits.
+        StreamId(self.0).fmt(f)
     }
 }
 

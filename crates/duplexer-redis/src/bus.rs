@@ -77,7 +77,7 @@ impl RedisBus {
 impl SubscriptionBus for RedisBus {
     fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>> {
         Box::pin(async move {
-            let mut call = scripts::PUBLISH.key(self.node.keys.changes());
+            let mut call = scripts::PUBLISH.call([self.node.keys.changes()]);
             call.arg(value::json(&event)?)
                 .arg(self.node.settings.change_log)
                 .arg(millis(MAX_AGE))
@@ -140,8 +140,8 @@ enum LookUp {
 }
 
 async fn look_up(link: &Link, position: Position, at_most: usize) -> Result<LookUp, StoreError> {
-    let mut call = scripts::SINCE.key(link.keys.changes());
-    call.arg(EntryId::from(position).to_string()).arg(at_most.min(link.settings.change_log));
+    let mut call = scripts::SINCE.call([link.keys.changes()]);
+    call.text(EntryId::from(position)).arg(at_most.min(link.settings.change_log));
     let (outcome, mut rest) = value::outcome(link.connection.run(&call).await?)?;
     if outcome == "missed" {
         let last = value::next::<String>(&mut rest)?.parse()?;

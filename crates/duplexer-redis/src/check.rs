@@ -27,6 +27,9 @@ fn probes(keys: &Keys) -> Vec<(&'static str, &'static str, Cmd)> {
     vec![
         ("SET", "~dpx1:* +@write +@string", command("SET", &[&key, "1", "PX", "1000"])),
         ("GET", "+@read +@string", command("GET", &[&key])),
+        // Of no type of data, so that the rules of the types do not allow them.
+        ("EXISTS", "+@read", command("EXISTS", &[&key])),
+        ("PEXPIRE", "+@write", command("PEXPIRE", &[&key, "1000"])),
         ("HGET", "+@hash", command("HGET", &[&format!("{key}h"), "f"])),
         ("ZCARD", "+@sortedset", command("ZCARD", &[&format!("{key}z")])),
         ("LLEN", "+@list", command("LLEN", &[&format!("{key}l")])),
@@ -38,7 +41,7 @@ fn probes(keys: &Keys) -> Vec<(&'static str, &'static str, Cmd)> {
     ]
 }
 
-/// Checks the version, the rights and the eviction policy.
+/// Checks the version, the rights and the eviction policy, and loads the scripts.
 pub(crate) async fn check(
     connection: &Connection,
     keys: &Keys,
@@ -58,7 +61,8 @@ pub(crate) async fn check(
     for (name, rule, command) in probes(keys) {
         connection.query::<Value>(&command).await.map_err(|error| refused(error, name, rule, address))?;
     }
-    Ok(())
+    let loaded = connection.load_scripts().await;
+    loaded.map_err(|error| refused(error, "SCRIPT LOAD", "+@scripting", address))
 }
 
 /// Returns the texts of an answer: one, or one for each server of a cluster.

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::error::StoreError;
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::aio::ConnectionManagerConfig;
 #[cfg(feature = "cluster")]
 use redis::cluster_async::ClusterConnection;
-use redis::{Cmd, FromRedisValue, RedisResult};
-use tokio::time::{Instant, timeout};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, Value};
+use tokio::time::Instant;
 
 use crate::address::{Address, Cluster};
 use crate::error::store_error;
-use crate::scripts::ScriptCall;
+use crate::exchange::{Exchanges, Server};
+use crate::scripts::{self, NamedScript, ScriptCall};
 use crate::sentinel::{Primary, Sentinels};
 use crate::stats::Counters;
 
@@ -23,39 +24,36 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(500);
 const COMMAND: &str = "command";
 
 /// Runs commands, each within the response timeout.
-#[derive(Clone)]
 pub(crate) struct Connection {
     servers: Servers,
-    response_timeout: Duration,
     counters: Arc<Counters>,
 }
 
-#[derive(Clone)]
 enum Servers {
-    One(ConnectionManager),
+    One(Exchanges),
+    /// The connection and its response timeout.
     #[cfg(feature = "cluster")]
-    Cluster(ClusterConnection),
-    Primary(Box<Primary>),
+    Cluster(ClusterConnection, Duration),
 }
 
 impl Servers {
     async fn open(address: &Address, limit: Duration) -> RedisResult<Self> {
+        // An exchange has its own response timeout, which also covers a connection that is being opened.
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(limit))
+            .set_response_timeout(None)
             .set_connection_timeout(Some(limit))
             .set_min_delay(Duration::from_millis(50))
             .set_max_delay(MAX_RECONNECT_DELAY)
             .set_number_of_retries(2);
-        match address {
-            Address::Server(client) => {
-                Ok(Self::One(client.get_connection_manager_with_config(config).await?))
-            }
-            Address::Cluster(cluster) => Self::open_cluster(cluster, limit).await,
+        let server = match address {
+            Address::Server(client) => Server::One(client.get_connection_manager_with_config(config).await?),
+            Address::Cluster(cluster) => return Self::open_cluster(cluster, limit).await,
             Address::Sentinel { sentinels, name, primary } => {
                 let sentinels = Sentinels::new(sentinels.clone(), name.clone(), primary.clone());
-                Ok(Self::Primary(Box::new(Primary::open(sentinels, config).await?)))
+                Server::Primary(Box::new(Primary::open(sentinels, config).await?))
             }
-        }
+        };
+        Ok(Self::One(Exchanges::new(server, limit)))
     }
 
     #[cfg(feature = "cluster")]
@@ -68,13 +66,25 @@ impl Servers {
         // Certificates turn TLS on, whatever the URL says.
         #[cfg(feature = "rustls")]
         let builder = if cluster.uses_tls() { builder.certs(cluster.tls.certificates()) } else { builder };
-        Ok(Self::Cluster(builder.build()?.get_async_connection().await?))
+        Ok(Self::Cluster(builder.build()?.get_async_connection().await?, limit))
     }
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_async, reason = "connects with the feature `cluster`")]
     async fn open_cluster(_: &Cluster, _: Duration) -> RedisResult<Self> {
-        Err((redis::ErrorKind::InvalidClientConfig, "the feature `cluster` is not enabled").into())
+        Err((ErrorKind::InvalidClientConfig, "the feature `cluster` is not enabled").into())
+    }
+
+    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        match self {
+            Self::One(exchanges) => exchanges.send(command.clone()).await,
+            #[cfg(feature = "cluster")]
+            Self::Cluster(cluster, limit) => {
+                let mut cluster = cluster.clone();
+                let answered = tokio::time::timeout(*limit, command.query_async(&mut cluster)).await;
+                answered.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
+            }
+        }
     }
 }
 
@@ -85,53 +95,70 @@ impl Connection {
         counters: Arc<Counters>,
     ) -> RedisResult<Self> {
         let servers = Servers::open(address, response_timeout).await?;
-        Ok(Self { servers, response_timeout, counters })
+        Ok(Self { servers, counters })
     }
 
     /// Runs one command.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        match &self.servers {
-            Servers::One(manager) => self.within(COMMAND, command.query_async(&mut manager.clone())).await,
-            #[cfg(feature = "cluster")]
-            Servers::Cluster(cluster) => {
-                self.within(COMMAND, command.query_async(&mut cluster.clone())).await
-            }
-            Servers::Primary(primary) => {
-                self.within(COMMAND, command.query_async(&mut primary.manager())).await
-            }
-        }
+        self.counted(COMMAND, self.servers.send(command)).await
     }
 
-    /// Runs a script by its digest, and by its text where the store does not know it.
-    pub(crate) async fn run<T: FromRedisValue>(&self, script: &ScriptCall<'_>) -> Result<T, StoreError> {
-        let name = script.name;
-        match &self.servers {
-            Servers::One(manager) => self.within(name, script.invoke_async(&mut manager.clone())).await,
-            #[cfg(feature = "cluster")]
-            Servers::Cluster(cluster) => self.within(name, script.invoke_async(&mut cluster.clone())).await,
-            Servers::Primary(primary) => self.within(name, script.invoke_async(&mut primary.manager())).await,
-        }
+    /// Runs a script by its digest. A store that does not know it, because it was restarted, is sent its text first.
+    pub(crate) async fn run<T: FromRedisValue>(&self, call: &ScriptCall) -> Result<T, StoreError> {
+        let answer = async {
+            match self.servers.send(&call.command).await {
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    self.servers.send(&call.script.load()).await?;
+                    self.servers.send(&call.command).await
+                }
+                answer => answer,
+            }
+        };
+        self.counted(call.script.name, answer).await
     }
 
-    async fn within<T>(
+    /// Sends the texts of all scripts, so that their first calls find them.
+    pub(crate) async fn load_scripts(&self) -> Result<(), StoreError> {
+        let loading = async {
+            match &self.servers {
+                Servers::One(exchanges) => exchanges.send_all(scripts::all().map(NamedScript::load)).await,
+                #[cfg(feature = "cluster")]
+                Servers::Cluster(..) => {
+                    for script in scripts::all() {
+                        self.servers.send(&script.load()).await?;
+                    }
+                    Ok(Value::Nil)
+                }
+            }
+        };
+        self.counted::<Value>(COMMAND, loading).await.map(drop)
+    }
+
+    async fn counted<T: FromRedisValue>(
         &self,
         operation: &'static str,
-        exchange: impl Future<Output = RedisResult<T>>,
+        answer: impl Future<Output = RedisResult<Value>>,
     ) -> Result<T, StoreError> {
         self.counters.trips.increment();
         let start = Instant::now();
-        let outcome = match timeout(self.response_timeout, exchange).await {
-            Ok(answered) => answered.map_err(store_error),
-            Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
-        };
+        let answer = answer.await.and_then(|value| Ok(T::from_redis_value(value)?));
+        let outcome = answer.map_err(store_error);
         if outcome.is_err() {
             self.counters.failures.increment();
         }
         self.counters.operations.record(operation, outcome.is_ok(), start.elapsed());
-        if let (Err(StoreError::Unavailable(_)), Servers::Primary(primary)) = (&outcome, &self.servers) {
+        if let (Err(StoreError::Unavailable(_)), Some(primary)) = (&outcome, self.primary()) {
             primary.refresh().await;
         }
         outcome
+    }
+
+    fn primary(&self) -> Option<&Primary> {
+        match &self.servers {
+            Servers::One(exchanges) => exchanges.primary(),
+            #[cfg(feature = "cluster")]
+            Servers::Cluster(..) => None,
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! Why the store cannot be used at start, and what a failed command means later.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use duplexer_core::error::{BoxError, StoreError};
+use duplexer_core::error::{BoxError, Chain, StoreError};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Why [`Shared::connect`](crate::Shared::connect) fails. The text says what to change and never contains a password.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URL cannot be used.
@@ -101,6 +102,13 @@ pub enum ConnectError {
     /// The store failed in another way.
     #[error("the store cannot be used")]
     Failed(#[source] BoxError),
+}
+
+/// The text with its causes, because a program whose `main` returns the error prints it this way.
+impl fmt::Debug for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Chain(self), f)
+    }
 }
 
 /// Returns what a failed command means for its caller.

@@ -12,9 +12,9 @@ use duplexer_http::{
 };
 use redis::Value;
 
-use crate::keys::wake_name;
+use crate::keys::WakeName;
 use crate::link::Node;
-use crate::scripts;
+use crate::scripts::{self, ScriptCall};
 use crate::value::{self, millis, unreadable};
 
 /// Events in the store.
@@ -35,7 +35,7 @@ impl EventStore for Events {
                     let (last, reader) = (value::next(&mut rest)?, next_run(&mut rest)?);
                     self.0.counters.batches_appended.increment();
                     self.0.counters.events_appended.add(batch.events.len() as u64);
-                    self.0.wake_reader(reader, wake_name(stream));
+                    self.0.wake_reader(reader, stream);
                     Appended::UpTo { last, reader }
                 }
                 "full" => Appended::Full,
@@ -53,10 +53,8 @@ impl EventStore for Events {
     ) -> BoxFuture<'a, Result<Option<Page>, StoreError>> {
         Box::pin(async move {
             let keys = self.0.keys.session(&stream.session);
-            let mut call = scripts::READ.key(keys.stream(stream.stream));
-            call.key(keys.events(stream.stream))
-                .arg(after)
-                .arg(at_most.min(self.0.settings.events.stream_events));
+            let mut call = scripts::READ.call([keys.stream(stream.stream), keys.events(stream.stream)]);
+            call.arg(after).arg(at_most.min(self.0.settings.events.stream_events));
             let Some(answer) = self.0.connection.run::<Option<Vec<Value>>>(&call).await? else {
                 return Ok(None);
             };
@@ -75,14 +73,13 @@ impl EventStore for Events {
     ) -> BoxFuture<'a, Result<Attached, StoreError>> {
         Box::pin(async move {
             let keys = self.0.keys.session(&stream.session);
-            let mut call = scripts::ATTACH.key(keys.stream(stream.stream));
-            call.key(keys.events(stream.stream)).key(keys.record()).key(keys.streams());
-            call.arg(attach.reader.to_string())
-                .arg(attach.after.map(|after| after.to_string()).unwrap_or_default());
+            let (state, events) = (keys.stream(stream.stream), keys.events(stream.stream));
+            let mut call = scripts::ATTACH.call([state, events, keys.record(), keys.streams()]);
+            call.text(attach.reader).text_or_empty(attach.after);
             call.arg(replaced(attach.takeover)).arg(millis(self.0.settings.session_expiry));
             let opened = stream.stream == StreamId::STANDALONE;
             call.arg(if opened { stream.stream.to_string() } else { String::new() });
-            call.arg(format!("{:016x}", attach.token));
+            call.text(format_args!("{:016x}", attach.token));
             let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
             Ok(match outcome.as_str() {
                 "reader" => {
@@ -93,7 +90,7 @@ impl EventStore for Events {
                     if earlier.is_some() {
                         self.0.counters.readers_replaced.increment();
                     }
-                    self.0.wake_reader(earlier, wake_name(stream));
+                    self.0.wake_reader(earlier, stream);
                     Attached::Reader { number, after, position }
                 }
                 "held" => Attached::Held(next_run(&mut rest)?.ok_or_else(|| unreadable("no reader"))?),
@@ -110,9 +107,8 @@ impl EventStore for Events {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let keys = self.0.keys.session(&stream.session);
-            let mut call = scripts::DETACH.key(keys.stream(stream.stream));
-            call.key(keys.events(stream.stream)).arg(reader).arg(received);
-            call.arg(millis(self.0.settings.read_stream));
+            let mut call = scripts::DETACH.call([keys.stream(stream.stream), keys.events(stream.stream)]);
+            call.arg(reader).arg(received).arg(millis(self.0.settings.read_stream));
             self.0.connection.run::<()>(&call).await
         })
     }
@@ -125,15 +121,15 @@ impl EventStore for Events {
     ) -> BoxFuture<'a, Result<Concluded, StoreError>> {
         Box::pin(async move {
             let keys = self.0.keys.session(&stream.session);
-            let mut call = scripts::CONCLUDE.key(keys.stream(stream.stream));
-            call.key(keys.events(stream.stream)).key(keys.in_flight());
-            call.arg(writer.to_string()).arg(self.encode(stream, None, EventKind::Final, last)?);
+            let (state, events) = (keys.stream(stream.stream), keys.events(stream.stream));
+            let mut call = scripts::CONCLUDE.call([state, events, keys.in_flight()]);
+            call.text(writer).arg(self.encode(stream, None, EventKind::Final, last)?);
             call.arg(millis(self.0.settings.unread_stream));
             let (outcome, mut rest) = value::outcome(self.0.connection.run(&call).await?)?;
             Ok(match outcome.as_str() {
                 "ended" => {
                     self.0.counters.nodes_lost.increment();
-                    self.0.wake_reader(next_run(&mut rest)?, wake_name(stream));
+                    self.0.wake_reader(next_run(&mut rest)?, stream);
                     Concluded::Ended
                 }
                 "already" => Concluded::Already,
@@ -145,47 +141,44 @@ impl EventStore for Events {
     fn forget<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let keys = self.0.keys.session(session);
-            let mut call = scripts::FORGET.key(keys.streams());
-            call.arg(keys.base()).arg(StreamId::STANDALONE.to_string());
+            let mut call = scripts::FORGET.call([keys.streams()]);
+            call.arg(keys.base()).text(StreamId::STANDALONE);
             self.0.connection.run::<()>(&call).await
         })
     }
 
     fn watch(&self, stream: &StreamKey) -> Wake {
-        let changed = self.0.wakes.watch(wake_name(stream)).notified_owned();
+        let changed = self.0.wakes.watch(WakeName::of(stream)).notified_owned();
         Wake::new(changed)
     }
 }
 
 impl Events {
-    fn appending(
-        &self,
-        stream: &StreamKey,
-        batch: &Batch<'_>,
-    ) -> Result<scripts::ScriptCall<'static>, StoreError> {
+    fn appending(&self, stream: &StreamKey, batch: &Batch<'_>) -> Result<ScriptCall, StoreError> {
         let keys = self.0.keys.session(&stream.session);
         let settings = &self.0.settings;
-        let mut call = scripts::APPEND.key(keys.stream(stream.stream));
-        call.key(keys.events(stream.stream)).key(keys.in_flight()).key(keys.streams()).key(keys.deleted());
-        call.arg(batch.writer.to_string());
+        let (state, events) = (keys.stream(stream.stream), keys.events(stream.stream));
+        let mut call =
+            scripts::APPEND.call([state, events, keys.in_flight(), keys.streams(), keys.deleted()]);
+        call.text(batch.writer);
         let (first, position) = match batch.numbering {
             Numbering::From(first) => {
                 call.arg(first).arg("");
                 (Some(first), None)
             }
             Numbering::Next { token, position } => {
-                call.arg("").arg(format!("{token:032x}"));
+                call.arg("").text(format_args!("{token:032x}"));
                 (None, position)
             }
             other => return Err(StoreError::Failed(format!("unknown numbering {other:?}").into())),
         };
-        call.arg(batch.unanswered.map(|number| number.to_string()).unwrap_or_default());
+        call.text_or_empty(batch.unanswered);
         call.arg(settings.events.stream_events).arg(settings.events.stream_bytes);
         call.arg(settings.events.session_bytes);
         call.arg(millis(settings.session_expiry)).arg(millis(settings.unread_stream));
-        call.arg(stream.stream.to_string());
+        call.text(stream.stream);
         call.arg(batch.request.map(value::json).transpose()?.unwrap_or_default()).arg(keys.base());
-        call.arg(position.map(|position| position.to_string()).unwrap_or_default());
+        call.text_or_empty(position);
         for (index, event) in (0..).zip(batch.events) {
             let number = first.map(|first| first + index);
             call.arg(self.encode(stream, number, event.kind, &event.data)?);

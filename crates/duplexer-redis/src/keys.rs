@@ -1,7 +1,7 @@
 //! Names of keys and channels. All keys of a session are in one slot of a cluster. Ids of sessions are secrets, so keys
 //! contain their digests.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use duplexer_core::run::RunId;
@@ -90,42 +90,98 @@ pub(crate) struct SessionKeys {
 
 impl SessionKeys {
     /// Hash with the record.
-    pub(crate) fn record(&self) -> String {
-        format!("{}h", self.base)
+    pub(crate) fn record(&self) -> SessionKey<'_> {
+        self.key("h", None)
     }
 
     /// Hash of the requests in flight.
-    pub(crate) fn in_flight(&self) -> String {
-        format!("{}f", self.base)
+    pub(crate) fn in_flight(&self) -> SessionKey<'_> {
+        self.key("f", None)
     }
 
     /// Sorted set of the streams, by the time at which they were opened.
-    pub(crate) fn streams(&self) -> String {
-        format!("{}o", self.base)
+    pub(crate) fn streams(&self) -> SessionKey<'_> {
+        self.key("o", None)
     }
 
     /// Exists after the session was deleted.
-    pub(crate) fn deleted(&self) -> String {
-        format!("{}x", self.base)
+    pub(crate) fn deleted(&self) -> SessionKey<'_> {
+        self.key("x", None)
     }
 
     /// Hash with the state of a stream.
-    pub(crate) fn stream(&self, stream: StreamId) -> String {
-        format!("{}m:{stream}", self.base)
+    pub(crate) fn stream(&self, stream: StreamId) -> SessionKey<'_> {
+        self.key("m:", Some(stream))
     }
 
     /// List of the events of a stream.
-    pub(crate) fn events(&self, stream: StreamId) -> String {
-        format!("{}e:{stream}", self.base)
+    pub(crate) fn events(&self, stream: StreamId) -> SessionKey<'_> {
+        self.key("e:", Some(stream))
     }
 
     /// Prefix of [`stream`](Self::stream) and [`events`](Self::events), for scripts that walk over all streams.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
+
+    fn key(&self, kind: &'static str, stream: Option<StreamId>) -> SessionKey<'_> {
+        SessionKey { base: &self.base, kind, stream }
+    }
+}
+
+/// A key of a session, which is written into commands without a copy of its own.
+pub(crate) struct SessionKey<'a> {
+    base: &'a str,
+    kind: &'static str,
+    stream: Option<StreamId>,
+}
+
+impl Display for SessionKey<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base)?;
+        f.write_str(self.kind)?;
+        self.stream.map_or(Ok(()), |stream| stream.fmt(f))
+    }
 }
 
 /// Name of a stream in wake-ups: no secret.
-pub(crate) fn wake_name(stream: &StreamKey) -> String {
-    format!("{}:{}", SessionDigest::of(&stream.session), stream.stream)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct WakeName {
+    session: SessionDigest,
+    stream: StreamId,
+}
+
+impl WakeName {
+    pub(crate) fn of(stream: &StreamKey) -> Self {
+        Self { session: SessionDigest::of(&stream.session), stream: stream.stream }
+    }
+
+    /// Reads a message on the channel of a run.
+    pub(crate) fn read(message: &[u8]) -> Option<Self> {
+        let (session, stream) = std::str::from_utf8(message).ok()?.split_once(':')?;
+        let number = |digits| u128::from_str_radix(digits, 16).ok();
+        Some(Self { session: SessionDigest(number(session)?), stream: StreamId(number(stream)?) })
+    }
+}
+
+impl Display for WakeName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.session, self.stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_stream_is_read_as_it_was_written() {
+        let name = WakeName::of(&StreamKey::new(Arc::from("session"), StreamId(7)));
+        assert_eq!(WakeName::read(name.to_string().as_bytes()), Some(name));
+        for other in ["", "i", "12", "12:x", "é:1"] {
+            assert_eq!(WakeName::read(other.as_bytes()), None, "{other}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod connection;
 mod entry_id;
 mod error;
 mod events;
+mod exchange;
 mod keys;
 mod lease;
 mod link;

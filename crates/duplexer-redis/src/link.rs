@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
-use duplexer_http::EventLimits;
+use duplexer_http::{EventLimits, StreamKey};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::connection::Connection;
-use crate::keys::Keys;
+use crate::keys::{Keys, WakeName};
 use crate::lease::Lease;
 use crate::seal::Seal;
 use crate::stats::Counters;
@@ -129,10 +129,11 @@ impl Node {
     }
 
     /// Wakes the reader of a stream, at this node or at another. A wake-up that is lost costs time, and no event.
-    pub(crate) fn wake_reader(&self, reader: Option<RunId>, stream: String) {
+    pub(crate) fn wake_reader(&self, reader: Option<RunId>, stream: &StreamKey) {
         let Some(reader) = reader else { return };
+        let stream = WakeName::of(stream);
         if reader == self.lease.run() {
-            self.wakes.wake(&stream);
+            self.wakes.wake(stream);
             return;
         }
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +144,8 @@ impl Node {
         let link = Arc::clone(&self.link);
         tasks.spawn(async move {
             let channel = link.keys.run_channel(reader);
-            let sent = link.connection.query::<()>(redis::cmd("PUBLISH").arg(channel).arg(stream)).await;
+            let wake = stream.to_string();
+            let sent = link.connection.query::<()>(redis::cmd("PUBLISH").arg(channel).arg(wake)).await;
             if let Err(error) = sent {
                 tracing::debug!(%error, "a wake-up was lost");
             }

@@ -60,8 +60,7 @@ impl Nodes for RedisNodes {
     fn send<'a>(&'a self, to: RunId, message: &'a NodeMessage) -> BoxFuture<'a, Result<Sent, StoreError>> {
         Box::pin(async move {
             let keys = &self.node.keys;
-            let mut call = scripts::SEND.key(keys.lease(to));
-            call.key(keys.inbox(to)).key(keys.inbox_bytes(to));
+            let mut call = scripts::SEND.call([keys.lease(to), keys.inbox(to), keys.inbox_bytes(to)]);
             let message = WireMessage::new(message)?;
             let text = value::json(&message)?.into_bytes();
             call.arg(self.node.sealed(&scope(to), MESSAGE, text)?).arg(MAX_MESSAGES).arg(MAX_BYTES);
@@ -151,8 +150,8 @@ impl Reader {
             deliver(link, listener, run, stored);
         }
         if !page.ids.is_empty() {
-            let mut call = scripts::TAKEN.key(inbox);
-            call.key(link.keys.inbox_bytes(run)).arg(self.last.next().to_string()).arg(bytes);
+            let mut call = scripts::TAKEN.call([inbox, link.keys.inbox_bytes(run)]);
+            call.text(self.last.next()).arg(bytes);
             link.connection.run::<()>(&call).await?;
         }
         Ok(page.ids.len())

@@ -94,11 +94,12 @@ impl Inner {
         let keys = &self.node.keys;
         let of_tool = tool.as_ref().map(|(tool, quota)| (keys.rate_limit(caller, Some(tool)), quota));
         let of_caller = requests.as_ref().map(|quota| (keys.rate_limit(caller, None), quota));
-        let mut call = scripts::LIMIT.prepare_invoke();
-        for (key, quota) in [of_tool, of_caller].into_iter().flatten() {
+        let limits: Vec<_> = [of_tool, of_caller].into_iter().flatten().collect();
+        let mut call = scripts::LIMIT.call(limits.iter().map(|(key, _)| key));
+        for (_, quota) in limits {
             let interval = quota.interval().as_secs_f64() * 1e6;
             let burst = interval * f64::from(quota.max_burst());
-            call.key(key).arg(format!("{interval:.3}")).arg(format!("{burst:.3}"));
+            call.text(format_args!("{interval:.3}")).text(format_args!("{burst:.3}"));
         }
         let (refused_by, wait): (usize, u64) = self.node.connection.run(&call).await?;
         let by = if refused_by == 1 && tool.is_some() { RefusedBy::Tool } else { RefusedBy::Requests };

@@ -27,7 +27,7 @@ impl Store for RedisRecords {
         record: Option<Record>,
     ) -> BoxFuture<'a, Result<Swapped, StoreError>> {
         Box::pin(async move {
-            let mut call = scripts::SWAP.key(self.key(key));
+            let mut call = scripts::SWAP.call([self.key(key)]);
             match &when {
                 When::Always => call.arg("always").arg(""),
                 When::Present => call.arg("present").arg(""),

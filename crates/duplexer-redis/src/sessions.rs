@@ -1,6 +1,7 @@
 //! Sessions and their requests in flight.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use duplexer_core::dispatch::BoxFuture;
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use crate::keys::{LAYOUT, SessionKeys};
 use crate::link::Node;
-use crate::scripts;
+use crate::scripts::{self, ScriptCall};
 use crate::value::{self, later_layout, millis, unreadable};
 
 /// Prefix of the fields that hold one subscription each, so that nodes change them without losing another's.
@@ -36,8 +37,8 @@ impl SessionStore for Sessions {
             let keys = self.0.keys.session(id);
             let fields = fields(record)?.into_iter().map(|field| self.stored(id, field));
             let fields = fields.collect::<Result<Vec<_>, _>>()?;
-            let mut call = scripts::CREATE.key(keys.record());
-            call.key(keys.deleted()).arg(self.expiry()).arg(digest(&fields)?);
+            let mut call = scripts::CREATE.call([keys.record(), keys.deleted()]);
+            call.arg(self.expiry()).arg(digest(&fields)?);
             for (field, value) in &fields {
                 call.arg(field).arg(value);
             }
@@ -66,7 +67,7 @@ impl SessionStore for Sessions {
         changes: &'a [Change],
     ) -> BoxFuture<'a, Result<Option<Revision>, StoreError>> {
         Box::pin(async move {
-            let mut call = scripts::UPDATE.key(self.0.keys.session(id).record());
+            let mut call = scripts::UPDATE.call([self.0.keys.session(id).record()]);
             call.arg(LAYOUT).arg(self.expiry());
             for change in changes {
                 let (field, value) = self.stored(id, assignment(change)?)?;
@@ -88,7 +89,7 @@ impl SessionStore for Sessions {
     ) -> BoxFuture<'a, Result<Option<Placement>, StoreError>> {
         Box::pin(async move {
             let mut command = redis::cmd("HGET");
-            command.arg(self.0.keys.session(id).in_flight()).arg(value::json(request)?);
+            command.arg(self.0.keys.session(id).in_flight().to_string()).arg(value::json(request)?);
             let placement: Option<String> = self.0.connection.query(&command).await?;
             placement.map(|text| read_placement(&text)).transpose()
         })
@@ -101,8 +102,8 @@ impl SessionStore for Sessions {
         placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let mut call = scripts::RELEASE.key(self.0.keys.session(id).in_flight());
-            call.arg(value::json(request)?).arg(write_placement(placement));
+            let mut call = scripts::RELEASE.call([self.0.keys.session(id).in_flight()]);
+            call.arg(value::json(request)?).text(StoredPlacement(placement));
             self.0.connection.run::<()>(&call).await
         })
     }
@@ -111,8 +112,8 @@ impl SessionStore for Sessions {
         Box::pin(async move {
             for id in ids {
                 let keys = self.0.keys.session(id);
-                let mut call = scripts::TOUCH.key(keys.record());
-                call.key(keys.in_flight()).key(keys.streams()).arg(self.expiry()).arg(keys.base());
+                let mut call = scripts::TOUCH.call([keys.record(), keys.in_flight(), keys.streams()]);
+                call.arg(self.expiry()).arg(keys.base());
                 self.0.connection.run::<()>(&call).await?;
             }
             Ok(())
@@ -122,9 +123,9 @@ impl SessionStore for Sessions {
     fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Placement>, StoreError>> {
         Box::pin(async move {
             let keys = self.0.keys.session(id);
-            let mut call = scripts::DELETE.key(keys.record());
-            call.key(keys.in_flight()).key(keys.streams()).key(keys.deleted());
-            call.arg(millis(self.0.settings.deleted)).arg(keys.base()).arg(StreamId::STANDALONE.to_string());
+            let session = [keys.record(), keys.in_flight(), keys.streams(), keys.deleted()];
+            let mut call = scripts::DELETE.call(session);
+            call.arg(millis(self.0.settings.deleted)).arg(keys.base()).text(StreamId::STANDALONE);
             let placements: Vec<String> = self.0.connection.run(&call).await?;
             placements.iter().map(|text| read_placement(text)).collect()
         })
@@ -161,37 +162,28 @@ impl Sessions {
         admitted
     }
 
-    fn admission(
-        &self,
-        keys: &SessionKeys,
-        admission: &Admission<'_>,
-    ) -> Result<scripts::ScriptCall<'static>, StoreError> {
+    fn admission(&self, keys: &SessionKeys, admission: &Admission<'_>) -> Result<ScriptCall, StoreError> {
         let stream = admission.request.and_then(|request| request.stream);
-        let mut call = scripts::ADMIT.key(keys.record());
-        call.key(keys.in_flight())
-            .key(keys.stream(stream.unwrap_or(StreamId::STANDALONE)))
-            .key(keys.streams());
+        let state = keys.stream(stream.unwrap_or(StreamId::STANDALONE));
+        let mut call = scripts::ADMIT.call([keys.record(), keys.in_flight(), state, keys.streams()]);
         call.arg(LAYOUT).arg(principal_digest(admission.principal)?);
-        call.arg(admission.known.map(|known| known.0.to_string()).unwrap_or_default()).arg(self.expiry());
+        call.text_or_empty(admission.known.map(|known| known.0)).arg(self.expiry());
         match admission.request {
             Some(NewRequest { id, run, stream }) => {
-                let text = stream.map(|stream| stream.to_string()).unwrap_or_default();
-                call.arg(value::json(id)?)
-                    .arg(write_placement(Placement { run, stream }))
-                    .arg(MAX_REQUESTS_IN_FLIGHT);
-                call.arg(text).arg(run.to_string());
+                call.arg(value::json(id)?).text(StoredPlacement(Placement { run, stream }));
+                call.arg(MAX_REQUESTS_IN_FLIGHT).text_or_empty(stream).text(run);
             }
             None => {
                 call.arg("").arg("").arg(0).arg("").arg("");
             }
         }
-        call.arg(self.0.settings.events.session_streams).arg(keys.base()).arg(seconds());
+        call.arg(self.0.settings.events.session_streams).arg(keys.base()).arg(now());
         Ok(call)
     }
 
     /// Removes the requests of runs that are gone. Returns whether there were any.
     async fn prune(&self, id: &str) -> Result<bool, StoreError> {
-        let in_flight = self.0.keys.session(id).in_flight();
+        let in_flight = self.0.keys.session(id).in_flight().to_string();
         let requests: HashMap<String, String> =
             self.0.connection.query(redis::cmd("HGETALL").arg(&in_flight)).await?;
         let mut runs = HashSet::new();
@@ -206,7 +198,7 @@ impl Sessions {
         }
         for (request, placement) in &requests {
             if gone.contains(&read_placement(placement)?.run) {
-                let mut call = scripts::RELEASE.key(&in_flight);
+                let mut call = scripts::RELEASE.call([&in_flight]);
                 call.arg(request).arg(placement);
                 self.0.connection.run::<()>(&call).await?;
             }
@@ -261,9 +253,9 @@ fn is_sealed(field: &str) -> bool {
     matches!(field, "ver" | "level" | "init" | "ready") || field.starts_with(SUBSCRIPTION)
 }
 
-/// Returns the time of this node, in seconds.
-fn seconds() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs())
+/// Returns the time of this node, in milliseconds.
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, millis)
 }
 
 /// Returns the fields of a record. The principal is stored as a digest.
@@ -333,10 +325,15 @@ fn digest<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
     Ok(SessionDigest::of(&value::json(value)?).to_string())
 }
 
-fn write_placement(Placement { run, stream }: Placement) -> String {
-    match stream {
-        Some(stream) => format!("{run} {stream}"),
-        None => format!("{run} -"),
+/// A placement as it is stored.
+struct StoredPlacement(Placement);
+
+impl Display for StoredPlacement {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Placement { run, stream: Some(stream) } => write!(f, "{run} {stream}"),
+            Placement { run, stream: None } => write!(f, "{run} -"),
+        }
     }
 }
 

@@ -11,9 +11,9 @@ use duplexer_core::metrics::{Distribution, Histogram};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Exchanges with the store, each of one or several commands.
+    /// Operations of the store, each one command or script. Those that run at the same time share an exchange.
     pub trips: u64,
-    /// Exchanges that failed.
+    /// Operations that failed.
     pub failures: u64,
     /// Messages admitted to sessions.
     pub sessions_admitted: u64,

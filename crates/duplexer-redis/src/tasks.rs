@@ -235,12 +235,8 @@ impl RedisTasks {
         }
     }
 
-    fn call(&self, script: &'static NamedScript) -> ScriptCall<'static> {
-        let mut call = script.prepare_invoke();
-        for key in self.node.keys.tasks() {
-            call.key(key);
-        }
-        call
+    fn call(&self, script: &'static NamedScript) -> ScriptCall {
+        script.call(self.node.keys.tasks())
     }
 
     /// Returns the call of a script that stores a record.
@@ -249,7 +245,7 @@ impl RedisTasks {
         script: &'static NamedScript,
         record: &TaskRecord,
         now: UnixMillis,
-    ) -> Result<ScriptCall<'static>, StoreError> {
+    ) -> Result<ScriptCall, StoreError> {
         let text = value::json(record)?;
         let task = name(&record.id);
         let time = match (record.times.ended, record.times.forgotten()) {

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::address::Address;
+use crate::keys::WakeName;
 use crate::link::Link;
 
 /// Interval of checking that the connection for wake-ups still works.
@@ -36,14 +37,14 @@ pub(crate) struct Wakes {
 /// Streams that tasks wait for, by name.
 #[derive(Debug, Default)]
 struct Streams {
-    waiting: HashMap<String, Weak<Notify>>,
+    waiting: HashMap<WakeName, Weak<Notify>>,
     /// Number of entries at which those without a waiting task are removed.
     sweep_at: usize,
 }
 
 impl Wakes {
     /// Returns what is notified when the stream may have changed.
-    pub(crate) fn watch(&self, stream: String) -> Arc<Notify> {
+    pub(crate) fn watch(&self, stream: WakeName) -> Arc<Notify> {
         let mut streams = self.streams();
         if let Some(notify) = streams.waiting.get(&stream).and_then(Weak::upgrade) {
             return notify;
@@ -58,8 +59,8 @@ impl Wakes {
         notify
     }
 
-    pub(crate) fn wake(&self, stream: &str) {
-        let notify = self.streams().waiting.get(stream).and_then(Weak::upgrade);
+    pub(crate) fn wake(&self, stream: WakeName) {
+        let notify = self.streams().waiting.get(&stream).and_then(Weak::upgrade);
         if let Some(notify) = notify {
             notify.notify_waiters();
         }
@@ -134,7 +135,7 @@ fn deliver(link: &Link, run_channel: &str, message: &redis::Msg) {
         link.wakes.changes.notify_one();
     } else if message.get_payload_bytes() == INBOX {
         link.wakes.inbox.notify_one();
-    } else if let Ok(stream) = std::str::from_utf8(message.get_payload_bytes()) {
+    } else if let Some(stream) = WakeName::read(message.get_payload_bytes()) {
         link.wakes.wake(stream);
     }
 }

@@ -116,7 +116,8 @@ http {{
   scgi_temp_path {folder}/nginx-scgi;
   upstream nodes {{
     random;
-{servers}  }}
+{servers}    keepalive 64;
+  }}
   server {{
     listen 127.0.0.1:{port};
     location / {{

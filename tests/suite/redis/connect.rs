@@ -77,7 +77,13 @@ async fn wrong_credentials_and_missing_rights_are_named() {
         store.port
     );
     assert_eq!(text, expected);
-    for (rule, command) in [("+@scripting", "EVAL"), ("+time", "TIME"), ("+info", "INFO")] {
+    for (rule, command) in [
+        ("+@read", "EXISTS"),
+        ("+@write", "PEXPIRE"),
+        ("+@scripting", "EVAL"),
+        ("+time", "TIME"),
+        ("+info", "INFO"),
+    ] {
         let without: Vec<&str> = enough.iter().copied().filter(|given| *given != rule).collect();
         acl(&without).await;
         let text = refused(url("hunter2")).await;

@@ -156,11 +156,49 @@ async fn three_thousand_listeners_at_three_nodes_hear_one_change() {
     assert!(trips[0] <= 3 && trips[1] == 1 && trips[2] == 1, "{trips:?}");
 }
 
-async fn used_memory(store: &Store) -> u64 {
+/// SCL-76: a script is loaded before its first call, which is one exchange. A store that has lost it is sent it again.
+#[tokio::test]
+async fn the_first_call_of_a_script_finds_it_loaded() {
+    let Some(store) = Store::start("loaded scripts").await else { return };
+    let shared = store.node().await;
+    let bus = shared.bus();
+    bus.publish(Event::resource_updated(TOUCHED)).await.unwrap();
+    assert_eq!(commands(&store).await["evalsha"], 1);
     let mut connection = store.commands().await;
-    let text: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await.unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("used_memory_dataset:")).unwrap();
+    let () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut connection).await.unwrap();
+    bus.publish(Event::resource_updated(TOUCHED)).await.unwrap();
+    bus.publish(Event::resource_updated(TOUCHED)).await.unwrap();
+    assert_eq!(commands(&store).await["evalsha"], 4, "one was refused");
+}
+
+async fn number(store: &Store, section: &str, field: &str) -> u64 {
+    let mut connection = store.commands().await;
+    let text: String = redis::cmd("INFO").arg(section).query_async(&mut connection).await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).unwrap();
     line.trim().parse().unwrap()
+}
+
+/// SCL-72: operations that are ready at the same time are sent together, so that the store reads and writes once for many.
+#[tokio::test]
+async fn operations_at_the_same_time_share_an_exchange() {
+    const CALLS: i64 = 60;
+    let Some(store) = Store::start("shared exchanges").await else { return };
+    let shared = store.node().await;
+    shared.stores().sessions.create("s", &record()).await.unwrap();
+    let before = number(&store, "stats", "total_reads_processed").await;
+    let mut calls = tokio::task::JoinSet::new();
+    for id in 0..CALLS {
+        let (stores, run) = (shared.stores(), shared.run());
+        calls.spawn(async move { call(&stores, "s", id, run).await });
+    }
+    calls.join_all().await;
+    let reads = number(&store, "stats", "total_reads_processed").await - before;
+    // Three operations each. Besides them the node reads its inbox and the log of changes.
+    assert!(reads < 30, "{reads} reads");
+}
+
+async fn used_memory(store: &Store) -> u64 {
+    number(store, "memory", "used_memory_dataset").await
 }
 
 fn record() -> SessionRecord {

@@ -3,8 +3,8 @@
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionRecord,
-    SharedStores, StreamId,
+    Admission, Admitted, Batch, Change, Created, EventKind, NewRequest, Numbering, Placement, PrincipalKey,
+    Revision, SessionRecord, SharedStores, StoredEvent, StreamId, StreamKey,
 };
 use duplexer_server::{ConnectionSnapshot, Principal};
 use duplexer_types::jsonrpc::RequestId;
@@ -101,6 +101,30 @@ async fn two_nodes_change_different_fields() {
         (connection.log_level, &*connection.subscriptions),
         (LoggingLevel::Error, &["b://2".to_owned()][..])
     );
+}
+
+/// SCL-27, SCL-28: the oldest streams make room, also for many of the same second, whatever their ids are.
+#[tokio::test]
+async fn the_oldest_streams_make_room() {
+    const CALLS: u64 = 300;
+    let Some(store) = Store::start("oldest streams").await else { return };
+    let node = store.node().await;
+    let (stores, run) = (node.stores(), node.run());
+    stores.sessions.create("s", &record(None)).await.unwrap();
+    let key = |id: u64| StreamKey::new("s".into(), StreamId(u128::from(id)));
+    // Later streams have smaller ids.
+    for id in (1..=CALLS).rev() {
+        admit(&stores, id, run.0).await;
+        let last = [StoredEvent::new("z".into(), EventKind::Final)];
+        stores.events.append(&key(id), Batch::new(run, Numbering::From(1), &last)).await.unwrap();
+    }
+    let mut kept = Vec::new();
+    for id in (1..=CALLS).rev() {
+        kept.push(stores.events.read(&key(id), 0, 1).await.unwrap().is_some());
+    }
+    let gone = kept.iter().take_while(|kept| !**kept).count();
+    assert!((44..60).contains(&gone), "{gone} streams are gone");
+    assert!(kept[gone + 4..].iter().all(|kept| *kept), "{kept:?}");
 }
 
 /// SCL-09: a deleted session stays unknown, and nothing brings it back.

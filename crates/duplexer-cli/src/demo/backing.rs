@@ -62,6 +62,8 @@ impl Backing {
 
         let shared = &arguments.shared;
         let Some(url) = &shared.redis else { return Ok(Self::in_memory()) };
+        // What is wrong with the store while it is used.
+        duplexer_core::stderr_log::enable();
         let mut connect = duplexer::redis::Shared::connect(url);
         if let Some(node) = &shared.node {
             connect = connect.node(node);

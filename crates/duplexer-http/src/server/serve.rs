@@ -240,13 +240,15 @@ impl<L: Listener, S> Accepting<L, S> {
     }
 
     /// Accepts the connections that wait already, within a short time: the operating system resets those that are not
-    /// accepted when the listener closes, and a balancer does not repeat a request that it has sent.
+    /// accepted when the listener closes, and a balancer does not repeat a request that it has sent. If they do not stop, it
+    /// ends at a moment at which none waits.
     async fn accept_waiting(&mut self, open: &mut Connections) {
         let end = Instant::now() + CLOSE_TIMEOUT;
-        while !open.is_full() && Instant::now() < end {
+        while !open.is_full() {
+            let wait = LAST_ACCEPT.min(end.saturating_duration_since(Instant::now()));
             let io = match self.accepted.take() {
                 Some(io) => io,
-                None => match timeout(LAST_ACCEPT, self.server.listener.accept()).await {
+                None => match timeout(wait, self.server.listener.accept()).await {
                     Ok(io) => io,
                     Err(_) => return,
                 },

@@ -156,7 +156,10 @@ impl StreamId {
 
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        // Keys and event ids consist of these digits, and `{:032x}` takes five times as long.
+        let digit = |digit: u8| b"0123456789abcdef"[usize::from(digit)];
+        let pairs = self.0.to_be_bytes().map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+        f.write_str(std::str::from_utf8(pairs.as_flattened()).map_err(|_| fmt::Error)?)
     }
 }
 

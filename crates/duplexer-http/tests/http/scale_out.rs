@@ -570,7 +570,8 @@ async fn a_drain_ends_what_takes_too_long() {
     assert_eq!(second.message().await, None);
 }
 
-/// SCL-44: a connection that arrives during the drain gets a response that says when to come back.
+/// SCL-44: a connection that arrives during the drain gets a response that says when to come back, and so does one that a
+/// balancer has kept open.
 #[tokio::test]
 async fn a_draining_node_answers_new_connections() {
     let stores = cluster().node();
@@ -581,6 +582,9 @@ async fn a_draining_node_answers_new_connections() {
         (client.id.clone(), running)
     };
     site.stage.until(&site.stage.started, 1).await;
+    let mut kept = site.connect().await;
+    kept.send(&call_in(&session, 5, "echo").bytes(site.address)).await;
+    assert_eq!(kept.reply().await.status, 200);
     site.end.take().unwrap().send(()).unwrap();
     let refused = loop {
         let reply = site.post(&call_in(&session, 2, "echo")).await;
@@ -590,6 +594,9 @@ async fn a_draining_node_answers_new_connections() {
     };
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.text().contains("The server is shutting down"));
+    kept.send(&call_in(&session, 6, "echo").bytes(site.address)).await;
+    let last = kept.reply().await;
+    assert_eq!((last.status, last.header("connection")), (503, Some("close")));
     // A connection whose request comes later is answered too. The next response shows that it was accepted.
     let mut late = site.connect().await;
     assert_eq!(site.post(&call_in(&session, 3, "echo")).await.status, 503);

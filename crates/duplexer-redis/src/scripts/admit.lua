@@ -1,7 +1,7 @@
 -- Admits one message of a session: looks, compares, then changes.
 -- KEYS: record, in flight, stream, streams.
 -- ARGV: layout, principal, known revision, expiry, request id, placement, limit of requests, stream, run, limit of streams,
---       prefix of stream keys, time of the node in seconds. Request id and stream are empty where there is none. The time
+--       prefix of stream keys, time of the node in milliseconds. Request id and stream are empty where there is none. The time
 --       only decides which stream is the oldest, so the clocks of nodes need not agree.
 local record = redis.call('HMGET', KEYS[1], 'v', 'who', 'rev')
 if not record[1] then return {'unknown'} end

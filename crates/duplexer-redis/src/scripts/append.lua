@@ -10,7 +10,8 @@ if not state[2] then
   if ARGV[11] == '' or redis.call('EXISTS', KEYS[5]) == 1 then return {'unknown'} end
   redis.call('HSET', KEYS[1], 'w', ARGV[1], 'rid', ARGV[11], 'seq', 0, 'first', 1, 'bytes', 0, 'rd', ARGV[1], 'rn', 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[8])
-  redis.call('ZADD', KEYS[4], redis.call('TIME')[1], ARGV[10])
+  local now = redis.call('TIME')
+  redis.call('ZADD', KEYS[4], now[1] * 1000 + math.floor(now[2] / 1000), ARGV[10])
   redis.call('PEXPIRE', KEYS[4], ARGV[8])
   if added == 0 then return {'stored', 0, ARGV[1]} end
   state = {ARGV[1], '0', '1', '0', false, ARGV[1], ARGV[11], false, false}

@@ -6,7 +6,8 @@ local state = redis.call('HMGET', KEYS[1], 'seq', 'rd', 'rn', 'seen', 'end', 'bu
 if not state[1] then
   if ARGV[5] == '' or redis.call('EXISTS', KEYS[3]) == 0 then return {'unknown'} end
   redis.call('HSET', KEYS[1], 'seq', 0, 'first', 1, 'bytes', 0)
-  redis.call('ZADD', KEYS[4], redis.call('TIME')[1], ARGV[5])
+  local now = redis.call('TIME')
+  redis.call('ZADD', KEYS[4], now[1] * 1000 + math.floor(now[2] / 1000), ARGV[5])
   redis.call('PEXPIRE', KEYS[4], ARGV[4])
   state = {'0', false, false, false, false, false, false}
 end

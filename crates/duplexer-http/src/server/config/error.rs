@@ -1,6 +1,9 @@
 //! Errors of settings.
 
+use std::fmt;
 use std::time::Duration;
+
+use duplexer_core::error::Chain;
 
 use crate::server::security::InvalidName;
 
@@ -15,7 +18,7 @@ use crate::server::security::InvalidName;
 /// assert!(matches!(error, HttpConfigError::Path(path) if path == "mcp"));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpConfigError {
     /// A text that is neither a host nor an origin.
@@ -61,4 +64,11 @@ pub enum HttpConfigError {
         /// The keep-alive interval.
         ping: Duration,
     },
+}
+
+/// The text, because a program whose `main` returns the error prints it this way.
+impl fmt::Debug for HttpConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Chain(self), f)
+    }
 }

@@ -10,7 +10,7 @@ use duplexer_core::tasks::TaskTracker;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::LATE_TIMEOUT;
 use super::connection_service::ConnectionService;
@@ -61,26 +61,28 @@ pub(super) async fn connection<I: Io>(io: I, state: Arc<ServiceState>, service: 
     let (io, service) = (TokioIo::new(io), service_fn(move |request| service.call(request)));
     match version {
         HttpVersion::Http1 => {
-            drive(
-                http1_builder().serve_connection(io, service),
-                http1::Connection::graceful_shutdown,
-                &state,
-            )
-            .await;
+            let connection = http1_builder().serve_connection(io, service);
+            // A balancer that keeps the connection open may have sent a request on it, and does not repeat it.
+            let rest = if state.accepts_until_the_end() { LATE_TIMEOUT } else { Duration::ZERO };
+            drive(connection, http1::Connection::graceful_shutdown, &state, rest).await;
         }
         // Boxed, because the tasks of other connections should not have its size.
         HttpVersion::Http2 => {
             let connection = http2_builder().serve_connection(io, service);
-            Box::pin(drive(connection, http2::Connection::graceful_shutdown, &state)).await;
+            let shut_down = http2::Connection::graceful_shutdown;
+            // The peer learns which requests are not served.
+            Box::pin(drive(connection, shut_down, &state, Duration::ZERO)).await;
         }
     }
 }
 
-/// Drives a connection of either version. `shut_down` ends it after its requests in flight.
+/// Drives a connection of either version. `shut_down` ends it after its requests in flight, when the service has been closing
+/// for as long as `rest`.
 async fn drive<C: Future<Output = hyper::Result<()>>>(
     connection: C,
     shut_down: impl FnOnce(Pin<&mut C>),
     state: &ServiceState,
+    rest: Duration,
 ) {
     let mut connection = pin!(connection);
     // A connection that arrives during the shutdown gets a response that says so.
@@ -111,8 +113,13 @@ async fn drive<C: Future<Output = hyper::Result<()>>>(
     let ended = if let Some(ended) = ended.await {
         ended
     } else {
-        shut_down(connection.as_mut());
-        connection.await
+        let rest = if is_late { Duration::ZERO } else { rest };
+        if let Ok(ended) = timeout(rest, connection.as_mut()).await {
+            ended
+        } else {
+            shut_down(connection.as_mut());
+            connection.await
+        }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");

@@ -57,8 +57,11 @@ impl ConnectionService {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ConnectionBody>, Infallible>> + Send + use<> {
+        // The peer then sends its next request to another node. HTTP/2 has a message for that.
+        let mut is_closing = self.service.is_closing();
         if request.version() == Version::HTTP_2 {
             self.state.begins_http_2();
+            is_closing = false;
         }
         let in_flight = InFlightGuard::begin(&self.state);
         let target = self.target(request);
@@ -79,7 +82,7 @@ impl ConnectionService {
                     (reply.map(ConnectionBody::from), false)
                 }
             };
-            if is_last {
+            if is_last || is_closing {
                 response = reply::close_connection(response);
             }
             // The connection counts the request as in flight until the last byte of the body.

@@ -34,6 +34,11 @@ impl PathService {
         self.0.0.is_ready()
     }
 
+    /// Returns whether the service shuts down.
+    pub(super) fn is_closing(&self) -> bool {
+        self.0.0.closing.is_cancelled()
+    }
+
     /// Returns the service if `path` is its path.
     pub(super) fn at(&self, path: &str) -> Option<&StreamableHttp> {
         let config = &self.0.0.config;

@@ -150,18 +150,19 @@ impl Follower {
         let handle = Arc::clone(&self.handle);
         let mut look = Look::AsNeeded;
         while self.end == End::No {
-            // Both are registered before the look, so that no change between it and the wait is missed.
-            let wake = handle.stores.watch(&handle.key);
+            // Registered before the look, so that no change between it and the wait is missed.
             let changed = handle.writer.as_ref().map(|writer| writer.changed().notified());
             let local = handle.writer.as_ref().map(|writer| writer.next(handle.number, self.after));
             let is_writing = local == Some(LocalEvents::Writing);
-            let page = match local {
+            let has_all = is_writing || (local == Some(LocalEvents::UpToDate) && look == Look::AsNeeded);
+            match local {
                 Some(LocalEvents::Events(first, events)) => return Some(self.encode(first, &events)),
                 Some(LocalEvents::Over) => return None,
-                Some(LocalEvents::Writing) => None,
-                Some(LocalEvents::UpToDate) if look == Look::AsNeeded => None,
-                Some(LocalEvents::UpToDate | LocalEvents::Behind) | None => Some(self.page().await.ok()??),
-            };
+                _ => {}
+            }
+            // What a batch on its way to the store leads to, the writer tells, also that the stream is gone.
+            let wake = (!is_writing).then(|| handle.stores.watch(&handle.key));
+            let page = if has_all { None } else { Some(self.page().await.ok()??) };
             if let Some(page) = page {
                 if page.reader.is_none_or(|reader| reader.number != handle.number) {
                     tracing::debug!("the reader of a stream was replaced");
@@ -177,20 +178,13 @@ impl Follower {
                     continue;
                 }
             }
-            let changed = async {
-                match changed {
-                    Some(changed) => changed.await,
-                    None => std::future::pending().await,
-                }
-            };
             let is_shared = handle.stores.shared().is_some();
             tokio::select! {
                 biased;
                 () = self.service.closing.cancelled(), if is_shared => return Some(self.let_go().await),
-                // What a batch on its way to the store leads to, the writer tells, also that the stream is gone. Otherwise before
-                // the writer, because it says more: another run may have written, or replaced this reader.
-                () = wake, if !is_writing => look = Look::Always,
-                () = changed => look = Look::AsNeeded,
+                // Before the writer, because it says more: another run may have written, or replaced this reader.
+                () = if_any(wake) => look = Look::Always,
+                () = if_any(changed) => look = Look::AsNeeded,
                 next = next_changes(&mut self.changes) => {
                     write_changes(&handle, next).await.ok()?;
                     look = Look::Always;
@@ -250,6 +244,14 @@ impl Follower {
         let id = EventId { stream: self.handle.key.stream, sequence: self.after };
         sse::write_priming(&mut text, id, self.service.config.sessions.retry);
         text
+    }
+}
+
+/// Waits for a future, or forever where there is none.
+async fn if_any(future: Option<impl Future<Output = ()>>) {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
     }
 }
 
