@@ -3,6 +3,8 @@
 //! A fixed list of files, because a mutant costs a build and a test run. `xtask/mutants.txt` has the survivors that are
 //! right as they are, each with its reason; the command compares.
 
+mod runner;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -83,6 +85,11 @@ struct Outcome {
 }
 
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
+    if let [option, line @ ..] = arguments
+        && option == runner::OPTION
+    {
+        return runner::run(line);
+    }
     let only_list = arguments.iter().any(|argument| argument == "--list");
     let names: Vec<&String> = arguments.iter().filter(|argument| *argument != "--list").collect();
     if let Some(unknown) = names.iter().find(|name| !AREAS.iter().any(|area| area.name == name.as_str())) {
@@ -156,8 +163,14 @@ fn tested(program: &Path, area: &Area) -> Result<Outcome, String> {
     let folder = process::target().join("mutants").join(area.name);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut command = mutants(program, area);
-    command.args(["--test-package", area.package, "--timeout", TIMEOUT, "--no-shuffle", "--output"]);
-    command.arg(&folder).arg("--").args(area.tests);
+    command.args(["--test-package", area.package, "--timeout", TIMEOUT, "--no-shuffle", "--gitignore=true"]);
+    command
+        .arg("--output")
+        .arg(&folder)
+        .arg("--cargo-arg")
+        .arg(runner::configuration()?)
+        .arg("--")
+        .args(area.tests);
     let out = folder.join("mutants.out");
     // Its exit code also tells of survivors, which the lists contain; without an unmutated run that passes there are none.
     let ended = process::run(&mut command);
