@@ -164,13 +164,11 @@ fn tested(program: &Path, area: &Area) -> Result<Outcome, String> {
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut command = mutants(program, area);
     command.args(["--test-package", area.package, "--timeout", TIMEOUT, "--no-shuffle", "--gitignore=true"]);
-    command
-        .arg("--output")
-        .arg(&folder)
-        .arg("--cargo-arg")
-        .arg(runner::configuration()?)
-        .arg("--")
-        .args(area.tests);
+    command.arg("--output").arg(&folder).arg("--cargo-arg").arg(runner::configuration()?);
+    command.arg("--").args(area.tests);
+    // In a folder that other builds use, waiting for their lock would count as time of the tests.
+    command.env("CARGO_TARGET_DIR", process::target().join("mutants").join("build"));
+    command.env("CARGO_PROFILE_DEV_DEBUG", "none");
     let out = folder.join("mutants.out");
     // Its exit code also tells of survivors, which the lists contain; without an unmutated run that passes there are none.
     let ended = process::run(&mut command);
