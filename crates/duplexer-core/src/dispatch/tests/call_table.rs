@@ -93,4 +93,5 @@ async fn the_end_of_the_connection_ends_what_waits() {
     assert_eq!(correlation.accept(2_i64.into()).unwrap_err(), RejectReason::Closed);
     let late = correlation.call(OutboundRequest::new("x/y"), &line).await;
     assert!(matches!(late, Err(CallError::Closed)));
+    assert_eq!(format!("{correlation:?}"), "CallTable { phase: Closed, .. }");
 }
