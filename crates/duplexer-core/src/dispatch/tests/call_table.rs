@@ -74,7 +74,8 @@ async fn an_answer_and_its_progress_find_the_caller() {
 async fn a_timeout_cancels_the_request() {
     let correlation = CallTable::new(None);
     let line = Sent::default();
-    let outcome = correlation.call(OutboundRequest::new("x/y").options(limited()), &line).await;
+    let call = correlation.call(OutboundRequest::new("x/y").options(limited()), &line);
+    let outcome = tokio::time::timeout(Duration::from_secs(60), call).await.expect("the call ends");
     assert!(matches!(outcome, Err(CallError::Timeout(_))));
     let sent = lock(&line.0).clone();
     assert!(sent[1].contains(r#""requestId":1"#), "{sent:?}");
