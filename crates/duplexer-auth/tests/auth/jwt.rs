@@ -256,18 +256,18 @@ async fn a_token_is_verified_up_to_its_end_and_up_to_the_maximum_size() {
     published.publish(signer.jwk());
     let time = Time::new();
     let jwt = Jwt::new(&issuer.base).unwrap().clock(time.clock()).skew(Duration::from_secs(30));
-    let signed = |end: u64, fill: usize| {
+    let token = |end: u64, fill: usize| {
         let claims = json!({"iss": issuer.base, "sub": "ada", "exp": end, "fill": "x".repeat(fill)});
         signer.sign("JWT", &claims)
     };
     let verify = async |token: &str| jwt.verify(token).await.unwrap().is_some();
     let now = time.seconds();
-    assert!(verify(&signed(now - 29, 0)).await);
-    assert!(!verify(&signed(now - 30, 0)).await);
+    assert!(verify(&token(now - 29, 0)).await);
+    assert!(!verify(&token(now - 30, 0)).await);
 
     let of_size = |size: usize| {
         let most = size / 4 * 3;
-        (most - 500..most).map(|fill| signed(now, fill)).find(|token| token.len() == size).unwrap()
+        (most - 500..most).map(|fill| token(now, fill)).find(|token| token.len() == size).unwrap()
     };
     assert!(verify(&of_size(16 * 1024)).await);
     assert!(!verify(&of_size(16 * 1024 + 1)).await);
