@@ -3,6 +3,8 @@
 //! A fixed list of files, because a mutant costs a build and a test run. `xtask/mutants.txt` has the survivors that are
 //! right as they are, each with its reason; the command compares.
 
+mod runner;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -14,8 +16,8 @@ use crate::{Failure, process};
 const VERSION: &str = "27.1.0";
 /// Maximum of mutants in all.
 const MOST: usize = 400;
-/// Seconds for the tests of one mutant. One that takes longer waits for something that never comes, and counts as killed.
-const TIMEOUT: &str = "120";
+/// Seconds for the tests of one mutant. One that takes longer was killed by no assertion, so it needs an explanation too.
+const TIMEOUT: &str = "60";
 const EXPLAINED: &str = "xtask/mutants.txt";
 
 /// Files of one package whose mutants are tested by the same tests.
@@ -76,11 +78,18 @@ const AREAS: &[Area] = &[
 struct Outcome {
     caught: usize,
     unviable: usize,
+    /// Mutants whose tests did not end in time, as in [`EXPLAINED`].
+    hanging: Vec<String>,
     /// Survivors, as in [`EXPLAINED`].
     survivors: Vec<String>,
 }
 
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
+    if let [option, line @ ..] = arguments
+        && option == runner::OPTION
+    {
+        return runner::run(line);
+    }
     let only_list = arguments.iter().any(|argument| argument == "--list");
     let names: Vec<&String> = arguments.iter().filter(|argument| *argument != "--list").collect();
     if let Some(unknown) = names.iter().find(|name| !AREAS.iter().any(|area| area.name == name.as_str())) {
@@ -117,11 +126,13 @@ fn run(areas: &[&Area], only_list: bool) -> Result<(), String> {
     let (mut faults, mut rows) = (Vec::new(), Vec::new());
     for area in areas {
         let outcome = tested(&program, area)?;
-        faults.extend(compared(&outcome.survivors, &explained, area.files));
-        let Outcome { caught, unviable, survivors } = outcome;
-        rows.push(format!("| {} | {caught} | {unviable} | {} |", area.name, survivors.len()));
+        faults.extend(compared(&outcome, &explained, area.files));
+        let Outcome { caught, unviable, hanging, survivors } = outcome;
+        let (hanging, survivors) = (hanging.len(), survivors.len());
+        rows.push(format!("| {} | {caught} | {hanging} | {unviable} | {survivors} |", area.name));
     }
-    println!("\n| area | killed | not compiled | survivors |\n|---|---:|---:|---:|\n{}", rows.join("\n"));
+    println!("\n| area | killed | timed out | not compiled | survivors |\n|---|---:|---:|---:|---:|");
+    println!("{}", rows.join("\n"));
     for fault in &faults {
         eprintln!("error: {fault}");
     }
@@ -152,20 +163,25 @@ fn tested(program: &Path, area: &Area) -> Result<Outcome, String> {
     let folder = process::target().join("mutants").join(area.name);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut command = mutants(program, area);
-    command.args(["--test-package", area.package, "--timeout", TIMEOUT, "--no-shuffle", "--output"]);
-    command.arg(&folder).arg("--").args(area.tests);
+    command.args(["--test-package", area.package, "--timeout", TIMEOUT, "--no-shuffle", "--gitignore=true"]);
+    command.arg("--output").arg(&folder).arg("--cargo-arg").arg(runner::configuration()?);
+    command.arg("--").args(area.tests);
+    // In a folder that other builds use, waiting for their lock would count as time of the tests.
+    command.env("CARGO_TARGET_DIR", process::target().join("mutants").join("build"));
+    command.env("CARGO_PROFILE_DEV_DEBUG", "none");
     let out = folder.join("mutants.out");
     // Its exit code also tells of survivors, which the lists contain; without an unmutated run that passes there are none.
     let ended = process::run(&mut command);
     let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
-    let count = |name: &str| read(name).lines().count();
+    let names = |name: &str| read(name).lines().map(unnumbered).collect::<Vec<_>>();
     let outcome = Outcome {
-        caught: count("caught.txt") + count("timeout.txt"),
-        unviable: count("unviable.txt"),
-        survivors: read("missed.txt").lines().map(unnumbered).collect(),
+        caught: names("caught.txt").len(),
+        unviable: names("unviable.txt").len(),
+        hanging: names("timeout.txt"),
+        survivors: names("missed.txt"),
     };
     match ended {
-        Err(reason) if outcome.survivors.is_empty() && outcome.caught == 0 => {
+        Err(reason) if outcome.survivors.is_empty() && outcome.hanging.is_empty() && outcome.caught == 0 => {
             Err(format!("{}: cargo-mutants: {reason}", area.name))
         }
         _ => Ok(outcome),
@@ -191,16 +207,21 @@ fn explained(text: &str) -> Result<BTreeMap<String, String>, String> {
     lines.map(read).collect()
 }
 
-/// Returns survivors without an explanation, and explanations of these files without a survivor.
-fn compared(survivors: &[String], explained: &BTreeMap<String, String>, files: &[&str]) -> Vec<String> {
-    let new = survivors.iter().filter(|mutant| !explained.contains_key(*mutant));
+/// Returns survivors and mutants that timed out without an explanation, and explanations of these files without either.
+fn compared(outcome: &Outcome, explained: &BTreeMap<String, String>, files: &[&str]) -> Vec<String> {
+    let Outcome { hanging, survivors, .. } = outcome;
+    let is_new = |mutant: &&String| !explained.contains_key(*mutant);
     let stale = explained.keys().filter(|mutant| {
         let file = mutant.split_once(':').map_or("", |(file, _)| file);
-        files.contains(&file) && !survivors.contains(mutant)
+        files.contains(&file) && !survivors.contains(mutant) && !hanging.contains(mutant)
     });
-    let new = new.map(|mutant| format!("no test kills it, and {EXPLAINED} does not explain it: {mutant}"));
+    let unexplained = |what: &'static str| {
+        move |mutant: &String| format!("{what}, and {EXPLAINED} does not explain it: {mutant}")
+    };
+    let survived = survivors.iter().filter(is_new).map(unexplained("no test kills it"));
+    let hung = hanging.iter().filter(is_new).map(unexplained("its tests did not end in time"));
     let stale = stale.map(|mutant| format!("{EXPLAINED} explains what does not survive: {mutant}"));
-    new.chain(stale).collect()
+    survived.chain(hung).chain(stale).collect()
 }
 
 /// Returns all files of all areas.
@@ -211,7 +232,7 @@ fn files() -> impl Iterator<Item = std::path::PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AREAS, command, compared, explained, files, unnumbered};
+    use super::{AREAS, Outcome, command, compared, explained, files, unnumbered};
     use crate::{Failure, process};
 
     #[test]
@@ -234,10 +255,19 @@ mod tests {
         assert_eq!(survivor, "crates/a.rs: replace f -> bool with true");
         let list =
             explained("# why\ncrates/a.rs: replace f -> bool with true | equal: f is only a hint\n").unwrap();
-        assert!(compared(std::slice::from_ref(&survivor), &list, &["crates/a.rs"]).is_empty());
-        assert_eq!(compared(&[], &list, &["crates/a.rs"]).len(), 1, "stale");
-        assert_eq!(compared(&[], &list, &["crates/b.rs"]).len(), 0, "of an area that was not run");
-        assert_eq!(compared(&[survivor], &explained("").unwrap(), &["crates/a.rs"]).len(), 1, "new");
+        let outcome = |survivors: &[&String], hanging: &[&String]| {
+            let owned = |mutants: &[&String]| mutants.iter().map(|mutant| (*mutant).clone()).collect();
+            Outcome { caught: 0, unviable: 0, hanging: owned(hanging), survivors: owned(survivors) }
+        };
+        let (none, survived, hung) =
+            (outcome(&[], &[]), outcome(&[&survivor], &[]), outcome(&[], &[&survivor]));
+        let nothing = explained("").unwrap();
+        assert!(compared(&survived, &list, &["crates/a.rs"]).is_empty());
+        assert!(compared(&hung, &list, &["crates/a.rs"]).is_empty());
+        assert_eq!(compared(&none, &list, &["crates/a.rs"]).len(), 1, "stale");
+        assert_eq!(compared(&none, &list, &["crates/b.rs"]).len(), 0, "of an area that was not run");
+        assert_eq!(compared(&survived, &nothing, &["crates/a.rs"]).len(), 1, "new");
+        assert!(compared(&hung, &nothing, &["crates/a.rs"])[0].contains("did not end in time"));
         assert!(explained("crates/a.rs: replace f\n").is_err(), "without a reason");
     }
 

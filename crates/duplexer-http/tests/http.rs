@@ -31,6 +31,8 @@ mod resume;
 mod scale_out;
 #[path = "http/security.rs"]
 mod security;
+#[path = "http/session_table.rs"]
+mod session_table;
 #[path = "http/sessions.rs"]
 mod sessions;
 #[path = "http/streams.rs"]

@@ -132,6 +132,48 @@ mod tests {
         }
     }
 
+    /// Modulus of a key that was only used to sign [`SIGNED_BY_RSA`].
+    const MODULUS: &str = "mXvlqSQgDKStoXKkzYnnN0GZWpROrVaziBiwvem7RhbZnVgQAbzWkKNmXRLm-RDTZy6pXiPvU1_sH6_HNguU6q3C82yxoPA8D4GJZcVaMP9wHxecuuQ826uEiKUHT3UDgw9ZbM3dnyIQtp3ozCUIFsVitNCDN5RfI6urhOkErEQ0fbR6wEjyOJDQzZox2TpGES4AIx7zGEIsqfXnZ4NegZhIwR7sBftPhvw6HBURT5xG6odWw7gCBnSH3uzajqJaM6P0mr-kIXfVPBSrAlFEJ-o_U8dSYriweBmjDzoODvK24Pru_8xouR5deuf-kcANNRHQu1ufWQnvH1gwJGw4vQ";
+    /// Signatures of the text of [`signed`] by one key, with each algorithm, made with `openssl dgst`.
+    const SIGNED_BY_RSA: [(Algorithm, &str); 6] = [
+        (
+            Algorithm::RS256,
+            "BTQ0eNUyDx0Nj-8vVS4K0o9Q74PVILztidGP8962HoHmN4L_klUVc0t6no4ugia5jJ2mZXKKmuHm2hdFMfd5kNeVwFTlxj4KEj0wyzusx8mnIgyLKoBZV1Tbub-P82XaLmi8OSwYtMLOu6zESswOVKdvE8yeDDMVoDVUqCFF0iJjyNT0pR9MRNbznYMPtY2qSwQ13oDRNUBe5ww51r80TGNMmKjixBew-5-6ROPviWSdhSkpS8l3FRK9mdkccL2sJqvFPnrlrClfkMBUcrrZ5yYRm2nm0qr0gnSd4V5T4aJh7VEFo3uS1Fgkr4gb36_UhvTsQKKJQFwyG7dHWMgLEQ",
+        ),
+        (
+            Algorithm::RS384,
+            "L-1spwPbpRgEQbuyNLTicqu-gUbQRgaT2LvPD05-v-SZyHODLvl0kOteBz0PKdJJmwkQTukSqFIWIr0B4a_GoY1BaXMAjxbOgGDajQRq4jX7UeNSKqtT1WXzo2LXEg2ZB_AxcD2_EpW2jEjv1gSDE9C8vvpNQUeBpgOeS-WfT-62jyNdomZg1wchRlnMDnSMvxVNExpMIC-QaZh1eVak5Jpvv_Ve9odKcdaWh6bx5nyRx7rF8FvrI7isqFR9WHFlYqwTrTWf_dHitlp2HNiyBhp6-KeAtJGY2HkMLwKpLRg5iFn9c2dI7dhoOUquu73603cCYzNMmh-f2kq0xfN7iQ",
+        ),
+        (
+            Algorithm::RS512,
+            "hiyyC8GYmFArc8OQuEKw4up68My9spBLHZGUKC1GFOQ1MsXK_tMMuIZxxJo7izkWgS2E6T8N_LQBi-aSbAKjXtpEJgYpzEdj6hWWyHcbATH5M2w9OJs8mSk8UQfjALCJngkXqsqeos15ISJJqFNqOoD0_upkK130fO_esl_5QSPYMFO0e1A-gbDvuB9WsNud0P4FlthrvXm6mPCOrdtr-vDYFxQO-MYNJFCKoEEcg-A1uV9--XMBfdM9aVZ0o4WkVVmEUOG03qwTnrpFKqgBKN1AMf_VvwkKBdUQDqK1e2OiQu2GzkhiSIzfAA8-1rwpni4Kn_aCYnGAUMLU1nCYxw",
+        ),
+        (
+            Algorithm::PS256,
+            "bVMxvJX5IgTwV7ZiFz3bC7AvF_6YurNsignrxDCsfDBDTvXVIn75SBbm5vc6QYiu5sAbKjvz0MGKUGSm0vzwwbljrw88OJKJ1nHkCxDoDvL7LpUxceskbBRYogfKs8md_GTUEv6vCfQu5NxNjsTGGAm9FS1QsRjO8SJfUyYMgwKohXP8gotL2pyQLJHQYNVVmn8uPotq0zvD_MePKsb3klOuD7BDxRq1W717axoWE5x4q9X1MhuSq-gtSnOA6wTs2U-v3Um1PJWnMNghW0f6Hhzv0wYlRP8mCO_Yax7vHZ7-MKk-8ycLuOqb5q9vgjXnumTEEFrlT8bfOCQ4LE9qWQ",
+        ),
+        (
+            Algorithm::PS384,
+            "l2e5yiytlFcEinUJPiIeqVd0RePkDWoGgynPIpxSak93SzUHCwv27RIjN_aG2NOtrIdd34MQildaMzWhunszR0YZTK3a120yGT5tyvW3SmZ7sLLMVNtm1EAh4xuomuFlQxej3Onob43-cUI_S0PcFByCEhWJiXMqBRaPY7e4giJsojIo-rOhZbjW_8a5nOaQbE_3GTZHH9vez0dIgq-U0lKwXlpsrm42ona--kx6q2S4Wwhd-chCHczA3aY-3ysuguEnLCjEXQouYjGrxd60X6YGTIvClHlEhS5vzIe_BCqOzM7xSw5rdhQLGrBg8ABeL0uh7gSJIV02nQBbO106JQ",
+        ),
+        (
+            Algorithm::PS512,
+            "hv6tVTRJbV1N_e50-ZezjN7TIfgMeW4d1RmEETKJadn-UXTLH1YQGV2PIqSo245Q2CRy-RgyZ4A5OETnq4EfFWUBNmwGQQNEf7CpdtRo_nG9MuzxMbJu2sfZHpo_jiivC7hkqvIM0CH_LK45Yjk8bzt5ErZY52N_YmGpA6luWo_0PqDrO6c9AjZVltpknzs5qW2-7fovmJ824VNp05ko3uvAYaejKjTy9KBxjrCFJZCYCByJU2mDFNy1zMiEYmhJxKJgEoewJzB1VE2SS2PT-YXfkUIQMrNrEQ5hEWkccxhVnzoN2lcTBUSE4wSQbiokAIw6qaVvIlBRR3S-qGJkWQ",
+        ),
+    ];
+
+    #[test]
+    fn each_algorithm_of_rsa_has_its_own_hash_and_padding() {
+        let key = key(json!({"kty": "RSA", "n": MODULUS, "e": "AQAB"}));
+        for (of_token, signature) in SIGNED_BY_RSA {
+            let token = signed(|_| URL_SAFE_NO_PAD.decode(signature).unwrap());
+            for (tried, _) in SIGNED_BY_RSA {
+                let is_valid = verified_claims(&token, &key, tried).is_some();
+                assert_eq!(is_valid, tried == of_token, "{of_token:?}, tried as {tried:?}");
+            }
+        }
+    }
+
     #[test]
     fn the_claims_are_those_that_were_signed() {
         let (token, key) = edwards();

@@ -246,6 +246,33 @@ async fn a_new_key_is_found_after_a_while() {
     assert_eq!(published.asked(), 2);
 }
 
+/// AUTH-02: the verifier itself refuses a token that has ended, and one of more than 16 KiB.
+#[tokio::test]
+async fn a_token_is_verified_up_to_its_end_and_up_to_the_maximum_size() {
+    use duplexer_auth::TokenVerifier;
+    let (issuer, published) = issuer(None).await;
+    // With an id of this length, tokens have both lengths that are tried below: base64 skips every fourth one.
+    let signer = Signer::new("only");
+    published.publish(signer.jwk());
+    let time = Time::new();
+    let jwt = Jwt::new(&issuer.base).unwrap().clock(time.clock()).skew(Duration::from_secs(30));
+    let token = |end: u64, fill: usize| {
+        let claims = json!({"iss": issuer.base, "sub": "ada", "exp": end, "fill": "x".repeat(fill)});
+        signer.sign("JWT", &claims)
+    };
+    let verify = async |token: &str| jwt.verify(token).await.unwrap().is_some();
+    let now = time.seconds();
+    assert!(verify(&token(now - 29, 0)).await);
+    assert!(!verify(&token(now - 30, 0)).await);
+
+    let of_size = |size: usize| {
+        let most = size / 4 * 3;
+        (most - 500..most).map(|fill| token(now, fill)).find(|token| token.len() == size).unwrap()
+    };
+    assert!(verify(&of_size(16 * 1024)).await);
+    assert!(!verify(&of_size(16 * 1024 + 1)).await);
+}
+
 /// With an issuer that is unreachable, or names another issuer, requests get 503 and neither 200 nor 401.
 #[tokio::test]
 async fn an_issuer_that_cannot_be_asked_is_no_reason_to_sign_in_again() {

@@ -745,6 +745,7 @@ pub(crate) enum Operation {
     Append,
     Read,
     Attach,
+    Forget,
     Other,
 }
 
@@ -821,7 +822,7 @@ impl EventStore for Hooked {
     }
 
     fn forget<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(Operation::Other, async move { self.inner.forget(session).await })
+        self.run(Operation::Forget, async move { self.inner.forget(session).await })
     }
 
     fn watch(&self, stream: &StreamKey) -> Wake {

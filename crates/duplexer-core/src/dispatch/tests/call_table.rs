@@ -27,6 +27,11 @@ fn notification(method: &str, params: &str) -> Message {
     Message::new(method.to_owned(), Some(params.into()))
 }
 
+/// With a limit, a call that is never completed fails its test; without one the test would wait indefinitely.
+fn limited() -> CallOptions {
+    CallOptions::new().timeout(Duration::from_secs(1))
+}
+
 /// DISP-22: the first of two requests with one id runs on; the id is free again after its end.
 #[test]
 fn an_id_is_taken_while_it_is_in_flight() {
@@ -48,13 +53,13 @@ fn a_cancelled_request_is_not_answered() {
     assert_eq!(correlation.finish(&call), Disposition::Cancelled);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_and_its_progress_find_the_caller() {
     let correlation = CallTable::new(None);
     let line = Sent::default();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let reported = Arc::clone(&seen);
-    let options = CallOptions::new().on_progress(move |progress| lock(&reported).push(progress.progress));
+    let options = limited().on_progress(move |progress| lock(&reported).push(progress.progress));
     let request = OutboundRequest::new("x/y").options(options);
     let peer = async {
         correlation.observe(&notification(control_messages::PROGRESS, r#"{"progressToken":1,"progress":5}"#));
@@ -69,24 +74,25 @@ async fn an_answer_and_its_progress_find_the_caller() {
 async fn a_timeout_cancels_the_request() {
     let correlation = CallTable::new(None);
     let line = Sent::default();
-    let options = CallOptions::new().timeout(Duration::from_secs(1));
-    let outcome = correlation.call(OutboundRequest::new("x/y").options(options), &line).await;
+    let call = correlation.call(OutboundRequest::new("x/y").options(limited()), &line);
+    let outcome = tokio::time::timeout(Duration::from_secs(60), call).await.expect("the call ends");
     assert!(matches!(outcome, Err(CallError::Timeout(_))));
     let sent = lock(&line.0).clone();
     assert!(sent[1].contains(r#""requestId":1"#), "{sent:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_end_of_the_connection_ends_what_waits() {
     let correlation = CallTable::new(None);
     let line = Sent::default();
     let call = correlation.accept(1_i64.into()).unwrap();
-    let (outcome, ()) =
-        tokio::join!(correlation.call(OutboundRequest::new("x/y"), &line), async { correlation.close() });
+    let request = OutboundRequest::new("x/y").options(limited());
+    let (outcome, ()) = tokio::join!(correlation.call(request, &line), async { correlation.close() });
     assert!(matches!(outcome, Err(CallError::Closed)));
     assert!(call.cancellation().is_cancelled());
     assert_eq!(correlation.finish(&call), Disposition::Respond);
     assert_eq!(correlation.accept(2_i64.into()).unwrap_err(), RejectReason::Closed);
     let late = correlation.call(OutboundRequest::new("x/y"), &line).await;
     assert!(matches!(late, Err(CallError::Closed)));
+    assert_eq!(format!("{correlation:?}"), "CallTable { phase: Closed, .. }");
 }

@@ -160,6 +160,7 @@ proptest! {
             if !taken {
                 open.push(id);
             }
+            prop_assert_eq!(outgoing.len(), open.len());
         }
         for echo in echoes {
             let expected = open.iter().position(|id| *id == echo)

@@ -150,6 +150,20 @@ fn a_name_is_decoded_and_skipped_where_there_is_none() {
     assert!(classified(&list, Some(&headers)).is_ok());
 }
 
+/// ENV-05: a name that looks encoded, or has white space at an end, has to be encoded: as it is it means another name.
+#[test]
+fn a_name_that_a_header_changes_is_compared_decoded() {
+    for name in ["=?base64?w6Q=?=", " echo", "echo "] {
+        let message = call(&format!(r#"{{"name":"{name}",{ENVELOPE}}}"#));
+        let with_header = |header: &str| {
+            let headers: Vec<_> = without("mcp-name").into_iter().chain([("mcp-name", header)]).collect();
+            classified(&message, Some(&headers))
+        };
+        assert_eq!(with_header(name).unwrap_err().0, -32020, "{name:?}");
+        assert!(with_header(&headers::encode(name)).is_ok(), "{name:?}");
+    }
+}
+
 /// ENV-06: only without headers; with them it cannot equal the header.
 #[test]
 fn a_version_is_a_string() {
