@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::error::StoreError;
-use duplexer_server::subscriptions::Position;
+use duplexer_server::subscriptions::{Event, Position};
 use duplexer_server::{ConnectionSnapshot, RunningServer};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
@@ -28,6 +28,7 @@ use crate::sync::{Mutex, lock};
 /// What a session with shared stores has in addition.
 pub(super) struct SharedSession {
     pub(super) digest: SessionDigest,
+    running: RunningServer,
     known: Mutex<KnownRecord>,
 }
 
@@ -40,9 +41,26 @@ struct KnownRecord {
 }
 
 impl SharedSession {
-    fn new(id: &str, record: SessionRecord, revision: Revision) -> Box<Self> {
+    fn new(running: &RunningServer, id: &str, record: SessionRecord, revision: Revision) -> Box<Self> {
         let known = Mutex::new(KnownRecord { record, revision, written: revision });
-        Box::new(Self { digest: SessionDigest::of(id), known })
+        Box::new(Self { digest: SessionDigest::of(id), running: running.clone(), known })
+    }
+}
+
+impl SharedSession {
+    /// Notes what was stored, and the revision after it.
+    fn note(&self, changes: &[Change], revision: Option<Revision>) {
+        let mut known = lock(&self.known);
+        for change in changes {
+            change.apply(&mut known.record.connection);
+        }
+        if let Some(revision) = revision {
+            known.written = known.written.max(revision);
+            // If another node has changed the record too, the next message brings it along.
+            if revision.0 == known.revision.0 + 1 {
+                known.revision = revision;
+            }
+        }
     }
 }
 
@@ -256,7 +274,7 @@ async fn admit_shared(
         Admitted::Current => local.ok_or(NotAdmitted::Unknown),
         Admitted::Record(record, revision) => match local {
             Some(session) => {
-                session.refresh(&context.running, *record, revision);
+                session.refresh(*record, revision);
                 Ok(session)
             }
             None => restore(context, id, *record, revision),
@@ -291,7 +309,7 @@ fn restore(
     });
     let unreadable = || StoreError::Unreadable("an unknown revision of the protocol".into());
     let session = session.ok_or_else(unreadable)?;
-    let _ = session.shared.set(SharedSession::new(&id, record, revision));
+    let _ = session.shared.set(SharedSession::new(&context.running, &id, record, revision));
     Ok(Sessions::insert(service, session))
 }
 
@@ -305,7 +323,7 @@ pub(super) async fn create(running: &RunningServer, session: &Session) -> Result
     let record = SessionRecord::new(connection, session.principal.clone()).opened_at(running.latest_change());
     match stores.guard().run(|| shared.sessions.create(&session.id, &record)).await? {
         Created::New => {
-            let _ = session.shared.set(SharedSession::new(&session.id, record, Revision(1)));
+            let _ = session.shared.set(SharedSession::new(running, &session.id, record, Revision(1)));
             Ok(())
         }
         // The id is random, so another session cannot have it.
@@ -331,16 +349,12 @@ async fn update_shared(session: &Session, stores: &Stores, own: &SharedSession) 
         return Ok(());
     }
     let revision = stores.guard().run(|| shared.sessions.update(&session.id, &changes)).await?;
-    let mut known = lock(&own.known);
-    for change in &changes {
-        change.apply(&mut known.record.connection);
-    }
-    if let Some(revision) = revision {
-        known.written = known.written.max(revision);
-        // If another node has changed the record too, the next message brings it along.
-        if revision.0 == known.revision.0 + 1 {
-            known.revision = revision;
-        }
+    own.note(&changes, revision);
+    // The stream for changes may be read at another node. Published before the response, it precedes the changes that the
+    // client can expect to hear of.
+    if changes.iter().any(|change| matches!(change, Change::Subscribed(_) | Change::Unsubscribed(_))) {
+        let name = own.digest.to_string();
+        own.running.publish(Event::SessionChanged { session: name.into() }).await;
     }
     Ok(())
 }
@@ -355,12 +369,24 @@ impl Session {
         self.shared.get().and_then(|shared| lock(&shared.known).record.opened_at)
     }
 
+    /// Takes over what other nodes have changed, without a message.
+    pub(super) async fn refresh_from_store(&self) -> Result<(), StoreError> {
+        let Some(stores) = self.shared_stores() else { return Ok(()) };
+        let Some(shared) = stores.shared() else { return Ok(()) };
+        let admit =
+            || shared.sessions.admit(&self.id, Admission::new(self.principal.as_ref(), self.revision()));
+        if let Admitted::Record(record, revision) = stores.guard().run(admit).await? {
+            self.refresh(*record, revision);
+        }
+        Ok(())
+    }
+
     /// Applies what other nodes have changed. What this node has changed and not yet stored stays.
-    fn refresh(&self, running: &RunningServer, record: SessionRecord, revision: Revision) {
+    fn refresh(&self, record: SessionRecord, revision: Revision) {
         let Some(shared) = self.shared.get() else { return };
         let mut known = lock(&shared.known);
         if revision > known.revision && revision >= known.written {
-            record.connection.refresh(&known.record.connection, running, &self.connection);
+            record.connection.refresh(&known.record.connection, &shared.running, &self.connection);
             *known = KnownRecord { record, revision, written: revision };
         }
     }

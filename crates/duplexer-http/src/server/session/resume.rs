@@ -116,7 +116,7 @@ impl StreamRequest<'_> {
             let writer = session.standalone_writer(stores);
             let since = position.or_else(|| session.opened_at());
             let feed = stores.shared().and_then(|_| ChangeFeed::open(running, &session.connection, since));
-            (Some(writer), feed)
+            (Some(writer), feed.map(|feed| refreshed(feed, &session)))
         } else {
             (session.find_stream(stream), None)
         };
@@ -134,6 +134,22 @@ impl StreamRequest<'_> {
         let body = SseBody::following(&service, follower, prefix, activity).until_expiry(principal);
         session.stamp(reply::events(ResponseBody::session(body)))
     }
+}
+
+/// Has the feed follow what the session subscribes to at other nodes.
+fn refreshed(feed: ChangeFeed, session: &Arc<Session>) -> ChangeFeed {
+    let Some(shared) = session.shared.get() else { return feed };
+    let name = shared.digest.to_string();
+    let session = Arc::downgrade(session);
+    feed.refreshed_by(&name, move || {
+        let session = session.upgrade();
+        Box::pin(async move {
+            match session {
+                Some(session) => session.refresh_from_store().await,
+                None => Ok(()),
+            }
+        })
+    })
 }
 
 fn conflict() -> Rejection {

@@ -37,6 +37,12 @@ pub enum Event {
         #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
         uri: Arc<str>,
     },
+    /// What a session is subscribed to has changed. The node whose stream the client reads has to know; no client hears of it.
+    SessionChanged {
+        /// The name that its nodes have agreed on, which says nothing about the session.
+        #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
+        session: Arc<str>,
+    },
     /// A task has changed.
     TaskChanged {
         /// Its id.

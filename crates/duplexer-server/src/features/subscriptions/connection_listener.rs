@@ -238,8 +238,8 @@ impl ListenerState {
             Event::PromptsChanged => advertised.prompts,
             Event::ResourcesChanged => advertised.resources.list,
             Event::ResourceUpdated { uri } => self.uris.contains(uri),
-            // Clients of 2025-11-25 poll; the notification is optional there.
-            Event::TaskChanged { .. } => false,
+            // Clients of 2025-11-25 poll their tasks; the notification is optional there.
+            Event::SessionChanged { .. } | Event::TaskChanged { .. } => false,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! transport pulls them and stores each with its position, so that a client receives a change once, and hears what
 //! happened while no node had it connected.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{self, Body};
@@ -16,7 +16,7 @@ use super::notification::notification;
 use super::router::{ChangeListener, RouteId};
 use crate::kernel::connection::Connection;
 use crate::registry::RunningServer;
-use duplexer_core::dispatch::lock;
+use duplexer_core::dispatch::{BoxFuture, lock};
 use duplexer_core::error::StoreError;
 
 /// Number of events that are read from the log at once.
@@ -55,7 +55,11 @@ pub struct ChangeFeed {
     feed: Arc<Feed>,
     route: RouteId,
     version: ProtocolVersion,
+    refresh: Option<Refresh>,
 }
+
+/// Takes over what the connection was subscribed to at other nodes.
+struct Refresh(Box<dyn Fn() -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync>);
 
 impl ChangeFeed {
     /// Opens a feed of the changes after a position, or from now on. `None` if the server has no bus.
@@ -72,10 +76,25 @@ impl ChangeFeed {
             backlog: Backlog::new(usize::MAX),
             heard,
             catching_up: Some(LogReading::default()),
+            stale: None,
         };
-        let feed = Arc::new(Feed { listener, state: Mutex::new(state), changed: Notify::new() });
+        let (state, changed) = (Mutex::new(state), Notify::new());
+        let feed = Arc::new(Feed { listener, session: OnceLock::new(), state, changed });
         let route = feed.listener.add_route(&(Arc::clone(&feed) as Arc<dyn ChangeListener>));
-        Some(Self { feed, route, version: connection.version() })
+        Some(Self { feed, route, version: connection.version(), refresh: None })
+    }
+
+    /// Calls `refresh` when another node has published [`Event::SessionChanged`] for this session, before the changes after
+    /// that are compared with what the connection is subscribed to.
+    #[must_use]
+    pub fn refreshed_by<F>(mut self, session: &str, refresh: F) -> Self
+    where
+        F: Fn() -> BoxFuture<'static, Result<(), StoreError>> + Send + Sync + 'static,
+    {
+        let session: &Arc<str> = self.feed.session.get_or_init(|| session.into());
+        self.feed.listener.service().router.add_uri(self.route, session);
+        self.refresh = Some(Refresh(Box::new(refresh)));
+        self
     }
 
     /// Waits for the next changes. A call that is dropped loses nothing.
@@ -87,6 +106,13 @@ impl ChangeFeed {
         loop {
             if let Some(changes) = self.feed.take(self.version) {
                 return Ok(changes);
+            }
+            if self.feed.is_stale() {
+                if let Some(Refresh(refresh)) = &self.refresh {
+                    refresh().await?;
+                }
+                self.feed.refreshed();
+                continue;
             }
             match self.feed.log_position() {
                 Some(position) => {
@@ -102,13 +128,24 @@ impl ChangeFeed {
 
 impl Drop for ChangeFeed {
     fn drop(&mut self) {
+        if let Some(session) = self.feed.session.get() {
+            self.feed.listener.service().router.remove_uri(self.route, session);
+        }
         self.feed.listener.remove_route(self.route);
+    }
+}
+
+impl std::fmt::Debug for Refresh {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Refresh")
     }
 }
 
 /// The state that the server's listeners and the reader of the feed share.
 struct Feed {
     listener: Arc<ConnectionListener>,
+    /// The session whose subscriptions other nodes can change.
+    session: OnceLock<Arc<str>>,
     state: Mutex<FeedState>,
     changed: Notify,
 }
@@ -119,6 +156,17 @@ struct FeedState {
     heard: Position,
     /// Set while the feed reads the log, which has everything that the bus delivers meanwhile.
     catching_up: Option<LogReading>,
+    /// Set while the subscriptions are those from before a change at another node.
+    stale: Option<Stale>,
+}
+
+/// What is to be done once the subscriptions are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stale {
+    /// Nothing but to go on.
+    Compare,
+    /// Changes up to this position were missed: all of them are reported.
+    Expand(Position),
 }
 
 /// What happens while a page of the log is read.
@@ -149,24 +197,48 @@ impl Feed {
                 }
                 for (position, event) in events {
                     self.compare(&mut state, &event, position);
+                    // The events behind this one are read again, once the subscriptions are known.
+                    if state.stale.is_some() {
+                        break;
+                    }
                 }
             }
-            Since::Missed(position) => self.expand(&mut state, position),
+            Since::Missed(position) => self.miss(&mut state, position),
         }
     }
 
     fn compare(&self, state: &mut FeedState, event: &Event, position: Position) {
         state.heard = state.heard.max(position);
-        if self.listener.includes(event) {
+        if self.is_own(event) {
+            state.stale.get_or_insert(Stale::Compare);
+            state.catching_up.get_or_insert_default();
+        } else if self.listener.includes(event) {
             state.backlog.push(event, position);
         }
     }
 
-    /// Queues everything that the client is subscribed to.
-    fn expand(&self, state: &mut FeedState, position: Position) {
+    /// Returns whether the event says that the subscriptions have changed at another node.
+    fn is_own(&self, event: &Event) -> bool {
+        matches!(event, Event::SessionChanged { session } if self.session.get() == Some(session))
+    }
+
+    /// Has everything reported that the client is subscribed to. Whether that has changed may be part of what was missed.
+    fn miss(&self, state: &mut FeedState, position: Position) {
         // A log that has lost its end continues at an earlier position.
         state.heard = position;
-        state.backlog.replace(self.listener.all_events().into_iter(), position);
+        state.stale = Some(Stale::Expand(position));
+    }
+
+    fn is_stale(&self) -> bool {
+        lock(&self.state).stale.is_some()
+    }
+
+    /// Goes on with the subscriptions as they are now.
+    fn refreshed(&self) {
+        let mut state = lock(&self.state);
+        if let Some(Stale::Expand(position)) = state.stale.take() {
+            state.backlog.replace(self.listener.all_events().into_iter(), position);
+        }
     }
 
     /// Removes a batch of notifications.
@@ -204,7 +276,7 @@ impl ChangeListener for Feed {
                     self.compare(&mut state, event, position);
                 }
             }
-            (None, BusMessage::Missed(position)) => self.expand(&mut state, position),
+            (None, BusMessage::Missed(position)) => self.miss(&mut state, position),
         }
         drop(state);
         self.changed.notify_one();

@@ -174,6 +174,7 @@ impl EventFilter {
             Event::PromptsChanged => self.lists.prompts,
             Event::ResourcesChanged => self.lists.resources.list,
             Event::ResourceUpdated { uri } => self.uris.contains(uri),
+            Event::SessionChanged { .. } => false,
             Event::TaskChanged { id } => self.tasks.contains(id),
         }
     }

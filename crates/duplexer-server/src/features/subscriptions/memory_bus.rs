@@ -245,7 +245,9 @@ fn position(number: u64) -> Position {
 
 fn uri_bytes(event: &Event) -> usize {
     match event {
-        Event::ResourceUpdated { uri: key } | Event::TaskChanged { id: key } => key.len(),
+        Event::ResourceUpdated { uri: key }
+        | Event::SessionChanged { session: key }
+        | Event::TaskChanged { id: key } => key.len(),
         Event::ToolsChanged | Event::PromptsChanged | Event::ResourcesChanged => 0,
     }
 }

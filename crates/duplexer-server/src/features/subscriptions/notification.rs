@@ -10,8 +10,8 @@ use duplexer_types::wire::{self, WireObject};
 
 use super::bus::Event;
 
-/// Calls `send` with the method and the params of the notification. Returns `None` for a task, whose notification is made of
-/// its record.
+/// Calls `send` with the method and the params of the notification. Returns `None` for a session, of which clients do not hear,
+/// and for a task, whose notification is made of its record.
 pub(super) fn notification<R>(
     event: &Event,
     version: ProtocolVersion,
@@ -28,7 +28,7 @@ pub(super) fn notification<R>(
             let params = ResourceUpdatedParams::new(&**uri);
             send(Method::ResourcesUpdated.name(), &ShapedParams { params: &params, version, meta })
         }
-        Event::TaskChanged { .. } => return None,
+        Event::SessionChanged { .. } | Event::TaskChanged { .. } => return None,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The listeners of one running server. The server subscribes to its bus once; each event goes to the listeners that it
-//! concerns: a change of a list to all, a change of a resource or a task to those that are registered for its URI or id.
+//! concerns: a change of a list to all, a change of a resource, a session or a task to those that are registered for its URI
+//! or id.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
@@ -144,7 +145,12 @@ impl Routes {
 
     fn concerned(&self, message: BusMessage<'_>) -> Vec<Weak<dyn ChangeListener>> {
         match message {
-            BusMessage::Event(Event::ResourceUpdated { uri: key } | Event::TaskChanged { id: key }, _) => {
+            BusMessage::Event(
+                Event::ResourceUpdated { uri: key }
+                | Event::SessionChanged { session: key }
+                | Event::TaskChanged { id: key },
+                _,
+            ) => {
                 let ids = self.by_uri.get(key).into_iter().flatten();
                 ids.filter_map(|id| self.listeners.get(id).cloned()).collect()
             }

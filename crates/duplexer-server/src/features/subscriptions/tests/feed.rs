@@ -1,6 +1,7 @@
 //! The handshake era behind several nodes: changes with their positions, which the transport stores.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use duplexer_core::dispatch::{NoChannel, lock};
@@ -8,7 +9,7 @@ use duplexer_types::version::ProtocolVersion;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::super::{ChangeDelivery, ChangeFeed, Changes};
+use super::super::{ChangeDelivery, ChangeFeed, Changes, restore};
 use super::wire::TIMEOUT;
 use super::*;
 use crate::kernel::connection::{Caller, ClientProfile, Connection, ConnectionSnapshot, Negotiated};
@@ -71,6 +72,37 @@ async fn a_feed_begins_with_what_the_log_has_since_its_position() {
     assert_eq!(running.subscriptions().unwrap().router.len(), (0, 0));
 }
 
+/// SCL-10: what a client subscribes to at another node is heard from then on, also what happens before this node knows of it.
+#[tokio::test]
+async fn a_subscription_at_another_node_counts_from_its_place_in_the_log() {
+    let bus = MemoryBus::new();
+    let running = running(bus.clone()).await;
+    let connection = connection(&running, &[]);
+    let feed = ChangeFeed::open(&running, &connection, None).unwrap();
+    let refreshes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&refreshes);
+    let mut feed = feed.refreshed_by("session", move || {
+        let (running, connection) = (running.clone(), Arc::clone(&connection));
+        counted.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            restore(&running, &connection, &["file:///a".to_owned()]);
+            Ok(())
+        })
+    });
+    nothing(&mut feed).await;
+    bus.tell(&Event::resource_updated("file:///a"));
+    bus.tell(&Event::SessionChanged { session: "another".into() });
+    nothing(&mut feed).await;
+    assert_eq!(refreshes.load(Ordering::Relaxed), 0);
+    bus.tell(&Event::SessionChanged { session: "session".into() });
+    bus.tell(&Event::resource_updated("file:///a"));
+    assert_eq!(next(&mut feed).await.0, ["file:///a"], "once, and not the one before");
+    assert_eq!(refreshes.load(Ordering::Relaxed), 1);
+    bus.tell(&Event::resource_updated("file:///a"));
+    assert_eq!(next(&mut feed).await.0, ["file:///a"]);
+    nothing(&mut feed).await;
+}
+
 /// SCL-10: beyond the log a reader hears that everything it is subscribed to has changed.
 #[tokio::test]
 async fn a_feed_from_before_the_log_reports_everything_as_changed() {
@@ -126,7 +158,7 @@ async fn a_feed_follows_the_subscriptions_of_its_connection() {
     let mut feed = ChangeFeed::open(&running, &connection, None).unwrap();
     nothing(&mut feed).await;
     bus.tell(&Event::resource_updated("file:///a"));
-    super::super::restore(&running, &connection, &["file:///b".to_owned()]);
+    restore(&running, &connection, &["file:///b".to_owned()]);
     super::super::connection_listener::remove(&connection, &["file:///a".to_owned()]);
     nothing(&mut feed).await;
     bus.tell(&Event::resource_updated("file:///a"));
