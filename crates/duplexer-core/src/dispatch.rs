@@ -4,6 +4,7 @@
 //! and report progress. Servers and clients implement [`Inbound`], and get [`Outbound`] from it.
 
 pub(crate) mod call_table;
+mod call_timeout;
 pub(crate) mod context;
 pub(crate) mod control_messages;
 pub(crate) mod delivery;

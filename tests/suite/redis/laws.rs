@@ -113,6 +113,10 @@ impl StoresUnderTest for OnStore {
     fn limits(&self) -> StoreLimits {
         limits(self.idle)
     }
+
+    fn loses_answers(&self) -> bool {
+        self.repeats
+    }
 }
 
 #[tokio::test]

@@ -9,9 +9,9 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{self, RequestId};
 use duplexer_types::meta::key;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep};
 
 use super::call_table::LockedCalls;
+use super::call_timeout::CallTimeout;
 use super::control_messages::{CANCELLED, Cancel};
 use super::delivery::Delivery;
 use super::frame::Frame;
@@ -95,7 +95,7 @@ struct BegunCall<T: CallTransport> {
     response: oneshot::Receiver<Result<ByteString, CallError>>,
     span: Option<Box<dyn OutboundSpan>>,
     method: Cow<'static, str>,
-    options: CallOptions,
+    timeout: CallTimeout,
     frame: Vec<u8>,
 }
 
@@ -129,7 +129,7 @@ impl<T: CallTransport> BegunCall<T> {
         if on_drop != OnDrop::Detach {
             registration.exchange = registration.transport.begin(id, &mut frame);
         }
-        Ok(Self { registration, response, span, method, options, frame })
+        Ok(Self { registration, response, span, method, timeout: CallTimeout::of(options), frame })
     }
 
     /// Sends the request, unless it has begun, and waits for the response.
@@ -142,13 +142,13 @@ impl<T: CallTransport> BegunCall<T> {
     }
 
     async fn response(&mut self) -> Result<ByteString, CallError> {
-        let Self { registration, response, method, options, frame, .. } = self;
+        let Self { registration, response, method, timeout, frame, .. } = self;
         let position = match &registration.exchange {
             Some(_) => None,
             None => Some(registration.transport.send(std::mem::take(frame)).await?),
         };
         registration.is_sent = true;
-        match wait(registration, response, position, options).await {
+        match wait(registration, response, position, timeout).await {
             Ok(outcome) => {
                 registration.is_sent = false;
                 outcome
@@ -186,50 +186,13 @@ pub(crate) fn add_progress_token(
     Ok(())
 }
 
-/// Resolves with the timeout that has elapsed on the clock of the call; never, if there is none.
-pub(crate) async fn timeout(options: &CallOptions) -> Duration {
-    let Some(limit) = shorter(options.timeout, options.idle_timeout) else {
-        return std::future::pending().await;
-    };
-    // Boxed: nothing pauses or extends the time of most calls.
-    if options.clock.is_some() || options.idle_timeout.is_some() {
-        return Box::pin(variable_timeout(options, limit)).await;
-    }
-    sleep(limit).await;
-    limit
-}
-
-/// As [`timeout`], where a clock can be paused, or reports of progress extend the time.
-async fn variable_timeout(options: &CallOptions, limit: Duration) -> Duration {
-    let (total, clock) = (options.timeout, options.clock.clone().unwrap_or_default());
-    let Some((idle, reports)) = options.idle_timeout.zip(options.on_progress.as_ref()) else {
-        clock.run_for(limit).await;
-        return limit;
-    };
-    let (start, paused) = (Instant::now(), clock.paused());
-    loop {
-        let running = start.elapsed().saturating_sub(clock.paused().saturating_sub(paused));
-        let left = total.map(|total| total.saturating_sub(running));
-        let next = shorter(left, Some(idle)).unwrap_or(idle);
-        tokio::select! {
-            biased;
-            () = clock.run_for(next) => return if left == Some(next) { total.unwrap_or(idle) } else { idle },
-            () = reports.reported() => {}
-        }
-    }
-}
-
-fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-    one.into_iter().chain(other).min()
-}
-
 /// Waits for the response to a request that was queued up to `position`, or whose exchange the caller polls. Fails with the
 /// timeout that has elapsed.
 async fn wait<T: CallTransport>(
     registration: &mut Registration<T>,
     response: &mut oneshot::Receiver<Result<ByteString, CallError>>,
     position: Option<u64>,
-    options: &CallOptions,
+    timeout: &CallTimeout,
 ) -> Result<Result<ByteString, CallError>, Duration> {
     let Registration { transport, exchange, .. } = registration;
     let answered = async { response.await.unwrap_or(Err(CallError::Closed)) };
@@ -243,8 +206,8 @@ async fn wait<T: CallTransport>(
     };
     let unanswered = async {
         match position {
-            Some(position) => unanswered(transport, position, options).await,
-            None => Err(timeout(options).await),
+            Some(position) => unanswered(transport, position, timeout).await,
+            None => Err(timeout.elapsed().await),
         }
     };
     tokio::select! {
@@ -259,7 +222,7 @@ async fn wait<T: CallTransport>(
 async fn unanswered(
     transport: &impl CallTransport,
     position: u64,
-    options: &CallOptions,
+    timeout: &CallTimeout,
 ) -> Result<Result<ByteString, CallError>, Duration> {
     let mut late = pin!(transport.late_delivery(position));
     let mut is_late = false;
@@ -270,7 +233,7 @@ async fn unanswered(
                 Delivery::Lost => return Ok(Err(CallError::Closed)),
                 Delivery::Written => is_late = true,
             },
-            elapsed = timeout(options) => {
+            elapsed = timeout.elapsed() => {
                 if transport.is_written(position) {
                     return Err(elapsed);
                 }

@@ -73,6 +73,12 @@ pub trait StoresUnderTest: Send + Sync {
     fn limits(&self) -> StoreLimits {
         StoreLimits::default()
     }
+
+    /// Returns whether the answer to an operation can be lost after it was executed. Operations are repeated then, and only
+    /// the answers to the repetitions are seen.
+    fn loses_answers(&self) -> bool {
+        false
+    }
 }
 
 /// The stores of one node.

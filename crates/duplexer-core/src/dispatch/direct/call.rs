@@ -8,6 +8,7 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 
 use super::{Receive, Side};
+use crate::dispatch::call_timeout::CallTimeout;
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::in_flight::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
@@ -45,7 +46,7 @@ pub(super) async fn request(
         cancellation: Cancellation::new(),
         ended: AtomicBool::new(false),
     });
-    let ending = EndOnDrop(Arc::clone(&call));
+    let (timeout, ending) = (CallTimeout::of(options), EndOnDrop(Arc::clone(&call)));
     let answered = async {
         let receiver = there.receiver().await.ok_or(CallError::Closed)?;
         let cx = CallContext::new(Some(id.id.clone()), Arc::clone(&there.context), Arc::clone(&call) as _);
@@ -63,7 +64,7 @@ pub(super) async fn request(
     let outcome = tokio::select! {
         biased;
         outcome = answered => outcome,
-        timeout = outgoing_call::timeout(&options) => {
+        timeout = timeout.elapsed() => {
             let text = format!("Timed out after {}s waiting for '{method}'", timeout.as_secs_f64());
             Err(CallError::Timeout(text.into()))
         }

@@ -72,7 +72,7 @@ impl Shared {
         if request.options.idle_timeout.is_none() {
             request.options.timeout = request.options.timeout.or(self.options.request_timeout);
         }
-        let meta = meta(&request.options, related);
+        let meta = meta(&mut request.options, related);
         // A call that can be resumed later is not cancelled at the peer.
         if meta.as_ref().is_some_and(|meta| meta.resumption.is_some()) {
             request.options.on_drop = OnDrop::Detach;
@@ -128,22 +128,16 @@ enum NotifyOutcome {
     Closed,
 }
 
-/// Returns the metadata of a request's frame. The related request takes precedence over a resumption token. Boxed: most frames
-/// have none.
-fn meta(options: &CallOptions, related: Option<RequestId>) -> Option<Box<FrameMeta>> {
-    if related.is_some() {
-        if options.resumption.is_some() {
-            tracing::debug!(
-                "a call on behalf of a request cannot be resumed: the resumption token is dropped"
-            );
-        }
-        return Some(Box::new(FrameMeta { related, headers: options.headers.clone(), resumption: None }));
+/// Takes the metadata of a request's frame out of its options. The related request takes precedence over a resumption token.
+/// Boxed: most frames have none.
+fn meta(options: &mut CallOptions, related: Option<RequestId>) -> Option<Box<FrameMeta>> {
+    let mut resumption = options.resumption.take();
+    if related.is_some() && resumption.take().is_some() {
+        tracing::debug!("a call on behalf of a request cannot be resumed: the resumption token is dropped");
     }
-    let plain = options.headers.is_empty() && options.resumption.is_none();
-    (!plain).then(|| {
-        let (headers, resumption) = (options.headers.clone(), options.resumption.clone());
-        Box::new(FrameMeta { related, headers, resumption })
-    })
+    let headers = std::mem::take(&mut options.headers);
+    let is_plain = related.is_none() && headers.is_empty() && resumption.is_none();
+    (!is_plain).then(|| Box::new(FrameMeta { related, headers, resumption }))
 }
 
 /// Sends an own request through the outbox.
