@@ -17,7 +17,7 @@ const VERSION: &str = "27.1.0";
 /// Maximum of mutants in all.
 const MOST: usize = 400;
 /// Seconds for the tests of one mutant. One that takes longer was killed by no assertion, so it needs an explanation too.
-const TIMEOUT: &str = "60";
+const TIMEOUT: &str = "120";
 const EXPLAINED: &str = "xtask/mutants.txt";
 
 /// Files of one package whose mutants are tested by the same tests.

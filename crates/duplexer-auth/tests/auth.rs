@@ -7,6 +7,8 @@ mod assertions;
 mod authorize;
 #[path = "auth/bearer.rs"]
 mod bearer;
+#[path = "auth/binding.rs"]
+mod binding;
 #[path = "auth/introspection.rs"]
 mod introspection;
 #[path = "auth/issuer.rs"]

@@ -54,19 +54,16 @@ fn is_failure(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_failure, run};
-    use crate::Failure;
-
-    fn shell(script: &str) -> Result<(), Failure> {
-        run(&["sh", "-c", script].map(str::to_owned))
-    }
+    use super::is_failure;
 
     #[test]
     #[cfg(unix)]
     fn the_first_failure_ends_the_binary() {
-        assert_eq!(shell("echo 'test a ... ok'"), Ok(()));
-        assert_eq!(shell("echo 'test a ... ok'; exit 101"), Err(Failure::Failed));
-        assert_eq!(shell("echo 'test a ... FAILED'; exec sleep 600"), Err(Failure::Failed));
+        use crate::Failure;
+        let run = |script: &str| super::run(&["sh", "-c", script].map(str::to_owned));
+        assert_eq!(run("echo 'test a ... ok'"), Ok(()));
+        assert_eq!(run("echo 'test a ... ok'; exit 101"), Err(Failure::Failed));
+        assert_eq!(run("echo 'test a ... FAILED'; exec sleep 600"), Err(Failure::Failed));
     }
 
     #[test]

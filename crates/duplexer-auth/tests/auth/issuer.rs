@@ -36,8 +36,11 @@ impl Signer {
     }
 
     pub(crate) fn sign(&self, kind: &str, claims: &Value) -> String {
-        let header = json!({"alg": "ES256", "typ": kind, "kid": self.id});
-        token(&header, claims, |text| {
+        self.sign_with(&json!({"alg": "ES256", "typ": kind, "kid": self.id}), claims)
+    }
+
+    pub(crate) fn sign_with(&self, header: &Value, claims: &Value) -> String {
+        token(header, claims, |text| {
             let signature = self.pair.sign(&SystemRandom::new(), text).unwrap();
             signature.as_ref().to_vec()
         })

@@ -70,6 +70,26 @@ async fn an_answer_and_its_progress_find_the_caller() {
     assert_eq!(*lock(&seen), [5.0]);
 }
 
+/// DISP-01, DISP-02: the ids of other requests skip one that a caller has chosen.
+#[tokio::test(start_paused = true)]
+async fn a_chosen_id_is_in_flight_once() {
+    let correlation = CallTable::new(None);
+    let line = Sent::default();
+    let request = |options| OutboundRequest::new("x/y").options(options);
+    let answer = |id: i64| correlation.settle(&id.into(), Ok(id.to_string().into()));
+    let chosen = correlation.call(request(limited().id(7_i64)), &line);
+    assert_eq!(tokio::join!(chosen, async { answer(7) }).0.unwrap(), "7");
+    let (chosen, other, ()) = tokio::join!(
+        correlation.call(request(limited().id(1_i64)), &line),
+        correlation.call(request(limited()), &line),
+        async {
+            answer(1);
+            answer(2);
+        }
+    );
+    assert_eq!((chosen.unwrap(), other.unwrap()), ("1".into(), "2".into()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_timeout_cancels_the_request() {
     let correlation = CallTable::new(None);
