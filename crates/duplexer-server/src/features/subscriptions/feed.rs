@@ -160,6 +160,15 @@ struct FeedState {
     stale: Option<Stale>,
 }
 
+impl FeedState {
+    /// Has everything reported that the client is subscribed to. Whether that has changed may be part of what was missed.
+    fn miss(&mut self, position: Position) {
+        // A log that has lost its end continues at an earlier position.
+        self.heard = position;
+        self.stale = Some(Stale::Expand(position));
+    }
+}
+
 /// What is to be done once the subscriptions are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stale {
@@ -203,7 +212,7 @@ impl Feed {
                     }
                 }
             }
-            Since::Missed(position) => self.miss(&mut state, position),
+            Since::Missed(position) => state.miss(position),
         }
     }
 
@@ -220,13 +229,6 @@ impl Feed {
     /// Returns whether the event says that the subscriptions have changed at another node.
     fn is_own(&self, event: &Event) -> bool {
         matches!(event, Event::SessionChanged { session } if self.session.get() == Some(session))
-    }
-
-    /// Has everything reported that the client is subscribed to. Whether that has changed may be part of what was missed.
-    fn miss(&self, state: &mut FeedState, position: Position) {
-        // A log that has lost its end continues at an earlier position.
-        state.heard = position;
-        state.stale = Some(Stale::Expand(position));
     }
 
     fn is_stale(&self) -> bool {
@@ -276,7 +278,7 @@ impl ChangeListener for Feed {
                     self.compare(&mut state, event, position);
                 }
             }
-            (None, BusMessage::Missed(position)) => self.miss(&mut state, position),
+            (None, BusMessage::Missed(position)) => state.miss(position),
         }
         drop(state);
         self.changed.notify_one();
