@@ -178,7 +178,7 @@ async fn number(store: &Store, section: &str, field: &str) -> u64 {
     line.trim().parse().unwrap()
 }
 
-/// SCL-72: operations that are ready at the same time are sent together, so that the store reads and writes once for many.
+/// Operations that are ready at the same time are sent together, so that the store reads and writes once for many.
 #[tokio::test]
 async fn operations_at_the_same_time_share_an_exchange() {
     const CALLS: i64 = 60;
