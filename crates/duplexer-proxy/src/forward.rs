@@ -19,10 +19,9 @@ use duplexer_types::version::Era;
 use memchr::memmem::Finder;
 
 use crate::bridge::{envelope_server, handshake_server, listen, tasks};
-use crate::calls::Call;
 use crate::failure;
 use crate::link::Link;
-use crate::messages::Text;
+use crate::messages::{Call, Text};
 use crate::pool::Pool;
 use crate::progress::ProgressRoute;
 use crate::translate::{method_of, one_line, result_for_handshake};

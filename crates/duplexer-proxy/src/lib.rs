@@ -8,7 +8,6 @@
 //! again; `messages` takes what the server sends back to the right request of the right client.
 
 mod bridge;
-mod calls;
 mod connect;
 mod failure;
 mod forward;
@@ -20,6 +19,7 @@ mod part;
 mod pool;
 mod progress;
 mod remote;
+mod slots;
 mod tool_headers;
 mod translate;
 mod upstream;

@@ -25,9 +25,9 @@ use tokio::task::JoinSet;
 use crate::bridge::listen;
 use crate::bridge::questions::{Question, Questions, Unanswered};
 use crate::bridge::tasks::Followed;
-use crate::calls::{Call, Calls};
 use crate::failure;
 use crate::remote::Sessions;
+use crate::slots::Slots;
 
 /// Maximum number of notifications that wait for a client that reads slowly. Further ones are dropped.
 const MAX_WAITING: usize = 256;
@@ -36,13 +36,25 @@ const MAX_WAITING: usize = 256;
 pub(crate) struct Messages {
     sessions: Sessions,
     connections: Arc<Connections>,
-    calls: Mutex<Calls>,
+    calls: Mutex<Slots<Call>>,
     next: AtomicU64,
     /// Streams of changes by the id of their request to the server.
     listeners: Mutex<HashMap<RequestId, Listener>>,
     /// Tasks of a handshake server whose client is of the envelope era.
     followed: Arc<Followed>,
     waiting: Mutex<JoinSet<()>>,
+}
+
+/// A request of the client that the server works on.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) channel: Arc<dyn Channel>,
+    /// Whether requests of the server can be sent on the channel.
+    pub(crate) back_channel: bool,
+    /// Minimum level of log messages that the client has requested with it.
+    pub(crate) level: Option<LoggingLevel>,
+    /// Where questions of the server go, if the client cannot be sent requests. Boxed: it is rare, and entries are moved.
+    pub(crate) questions: Option<Box<Questions>>,
 }
 
 /// A `subscriptions/listen` request of the client.

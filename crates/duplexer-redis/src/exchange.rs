@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use duplexer_core::dispatch::lock;
 use redis::aio::ConnectionManager;
 use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
 use tokio::sync::oneshot;
@@ -46,6 +47,7 @@ pub(crate) struct Exchanges {
     server: Server,
     /// Time for one exchange.
     limit: Duration,
+    /// A caller awaits each of them, so there are no more than the node has operations in progress.
     waiting: Arc<Mutex<VecDeque<Waiting>>>,
     /// One task for every [`MAX_COMMANDS`] that wait, and those of the exchanges in progress.
     tasks: Mutex<JoinSet<()>>,
@@ -141,8 +143,4 @@ fn take(waiting: &Mutex<VecDeque<Waiting>>) -> (Pipeline, Vec<oneshot::Sender<Re
         }
     }
     (pipeline, answers)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

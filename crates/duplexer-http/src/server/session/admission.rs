@@ -45,9 +45,7 @@ impl SharedSession {
         let known = Mutex::new(KnownRecord { record, revision, written: revision });
         Box::new(Self { digest: SessionDigest::of(id), running: running.clone(), known })
     }
-}
 
-impl SharedSession {
     /// Notes what was stored, and the revision after it.
     fn note(&self, changes: &[Change], revision: Option<Revision>) {
         let mut known = lock(&self.known);

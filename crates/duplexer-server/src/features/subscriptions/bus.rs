@@ -39,7 +39,7 @@ pub enum Event {
     },
     /// What a session is subscribed to has changed. The node whose stream the client reads has to know; no client hears of it.
     SessionChanged {
-        /// The name that its nodes have agreed on, which says nothing about the session.
+        /// The digest of its id: to know it gives no rights.
         #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
         session: Arc<str>,
     },
