@@ -125,7 +125,7 @@ fn manifest(kind: Kind, name: &str, dependency: &str, is_nested: bool) -> String
     format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [dependencies]\nduplexer = {{ {dependency}{features} }}\n{uses}\n\
-         [dev-dependencies]\nserde_json = \"1\"\n{tests}{workspace}"
+         [dev-dependencies]\nduplexer = {{ {dependency}, features = [\"client\"] }}\nserde_json = \"1\"\n{tests}{workspace}"
     )
 }
 
@@ -214,6 +214,8 @@ mod tests {
                     library.get("features").map_or(0, |list| list.as_array().unwrap().len()),
                     features
                 );
+                let tests = table["dev-dependencies"]["duplexer"]["features"].as_array().unwrap();
+                assert_eq!(tests[..], ["client".into()]);
                 assert_eq!(table.contains_key("workspace"), is_nested);
                 let tokio = if kind == Kind::Stdio { "dev-dependencies" } else { "dependencies" };
                 assert!(table[tokio]["tokio"].get("features").is_some(), "{text}");

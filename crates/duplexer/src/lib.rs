@@ -26,7 +26,7 @@
 //! - [`Server::builder`] starts a server; [`ServerBuilder`] registers tools, resources and prompts.
 //! - [`Context`] is the optional first argument of a handler: state, progress, logging, [questions to the user](elicit).
 //! - [`run_stdio`] serves over standard input and output, `http` over HTTP.
-//! - [`client`] connects to servers; [`testing`] connects to one in the same process.
+//! - `client` connects to servers; `testing` connects to one in the same process.
 //! - [`tool`](mod@tool), [`resource`](mod@resource), [`prompt`](mod@prompt), [`completion`], [`middleware`], [`elicit`] and [`tasks`] hold the types of one subject each.
 //! - [`server`] is the low-level server: handlers of single methods, subscriptions, request state, and the
 //!   [drivers](server::driver) that transports call.
@@ -41,6 +41,7 @@
 //! |---|---|---|---|
 //! | `macros` (default) | servers | | `#[tool]`, `#[prompt]`, `#[resource]` |
 //! | `http` | servers | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
+//! | `client` | clients, tests | `client`, `testing` | clients of child processes and of servers in the same process, groups, `mcp.json`; tests of servers |
 //! | `http-client` | clients | `http_client` | streamable HTTP with TLS, and HTTP+SSE |
 //! | `auth` | servers | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
 //! | `oauth` | clients | `oauth` | OAuth 2.1: login, refresh, step-up, machine grants, DPoP |
@@ -61,8 +62,8 @@
 //! 15 seconds. Logs go through `tracing` and contain no payloads above `TRACE`; without a subscriber, errors of handlers
 //! go to standard error.
 //!
-//! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, the parts of
-//! [`client`] that need several transports (targets, groups, `mcp.json` and skills), and `log_to_stderr`.
+//! This crate re-exports the `duplexer-*` crates. Its own are `testing`, which needs server and client, the parts of
+//! `client` that need several transports (targets, groups, `mcp.json` and skills), and `log_to_stderr`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -71,7 +72,11 @@ pub mod guide;
 #[cfg(feature = "log")]
 mod log;
 
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod testing;
 
 #[cfg(feature = "log")]
