@@ -161,11 +161,11 @@ fn change(notification: &ServerNotification) -> Option<Change> {
 impl Inbound for ClientInbound {
     type Reply = Json;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<Json, McpError> {
+    async fn request(self: &Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<Json, McpError> {
         self.respond(&call).await
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Message>) {}
+    async fn notification(self: &Arc<Self>, _: CallContext, _: Arc<Message>) {}
 
     /// Runs the callbacks in the read loop: in wire order, and before the responses that follow.
     fn on_notification_read(&self, call: &Message) -> NotificationRoute {

@@ -54,17 +54,14 @@ pub trait Inbound: Send + Sync + 'static {
 
     /// Handles a request, concurrently with all others. Dropping the future interrupts it.
     fn request(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         cx: CallContext,
         call: Arc<Message>,
-    ) -> impl Future<Output = Result<Self::Reply, McpError>> + Send + 'static;
+    ) -> impl Future<Output = Result<Self::Reply, McpError>> + Send;
 
     /// Handles a notification. Later messages overtake one whose handler waits.
-    fn notification(
-        self: Arc<Self>,
-        cx: CallContext,
-        call: Arc<Message>,
-    ) -> impl Future<Output = ()> + Send + 'static;
+    fn notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>)
+    -> impl Future<Output = ()> + Send;
 
     /// Returns how a request is run. Called once per request, in wire order.
     fn schedule(&self, _call: &Message) -> Schedule {

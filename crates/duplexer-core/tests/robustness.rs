@@ -40,7 +40,7 @@ struct Server {
 impl Inbound for Server {
     type Reply = Json;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Message>) -> Result<Json, McpError> {
+    async fn request(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) -> Result<Json, McpError> {
         self.started.fetch_add(1, Ordering::SeqCst);
         match call.method() {
             "echo" => Json::parse(call.params().unwrap_or("{}")).map_err(McpError::internal),
@@ -72,7 +72,7 @@ impl Inbound for Server {
         }
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Message>) {}
+    async fn notification(self: &Arc<Self>, _: CallContext, _: Arc<Message>) {}
 }
 
 /// The peer's ends of the pipes and its handles on the server.

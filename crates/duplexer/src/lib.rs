@@ -41,7 +41,7 @@
 //! |---|---|---|---|
 //! | `macros` (default) | servers | | `#[tool]`, `#[prompt]`, `#[resource]` |
 //! | `http` | servers | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
-//! | `client` | clients, tests | `client`, `testing` | clients of child processes and of servers in the same process, groups, `mcp.json`; tests of servers |
+//! | `client` | both | `client`, `testing` | clients of child processes and of servers in the same process, groups, `mcp.json`; tests of servers |
 //! | `http-client` | clients | `http_client` | streamable HTTP with TLS, and HTTP+SSE |
 //! | `auth` | servers | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
 //! | `oauth` | clients | `oauth` | OAuth 2.1: login, refresh, step-up, machine grants, DPoP |

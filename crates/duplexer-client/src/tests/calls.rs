@@ -315,7 +315,7 @@ struct InProcess(&'static [&'static str]);
 impl Inbound for InProcess {
     type Reply = Json;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<Json, McpError> {
+    async fn request(self: &Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<Json, McpError> {
         match Method::parse(call.method()) {
             Some(Method::ServerDiscover) => Ok(discover_result(self.0).into()),
             Some(Method::Initialize) => Ok(initialize_result("2025-11-25").into()),
@@ -324,7 +324,7 @@ impl Inbound for InProcess {
         }
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Message>) {}
+    async fn notification(self: &Arc<Self>, _: CallContext, _: Arc<Message>) {}
 }
 
 /// CLT-13: in-process sessions are negotiated and closed like others.

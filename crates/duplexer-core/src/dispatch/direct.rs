@@ -86,7 +86,8 @@ impl<I: Inbound> Receive for Receiver<I> {
     }
 
     fn notification(&self, cx: CallContext, call: Arc<Message>) -> BoxFuture<'static, ()> {
-        Box::pin(Arc::clone(&self.0).notification(cx, call))
+        let inbound = Arc::clone(&self.0);
+        Box::pin(async move { inbound.notification(cx, call).await })
     }
 
     fn on_notification_read(&self, call: &Message) -> NotificationRoute {

@@ -15,6 +15,7 @@ mod workers;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -266,7 +267,8 @@ impl Dispatch for JsonRpcDispatcher {
         // waking it makes a thread that can wait for input look for some.
         let mut serving = JoinSet::new();
         let runtime_threads = Handle::current().metrics().num_workers();
-        let connection = Connection { shared, inbound, tasks: TaskTracker::new(), runtime_threads };
+        let (tasks, unaddressed_errors) = (TaskTracker::new(), AtomicU32::new(0));
+        let connection = Connection { shared, inbound, tasks, runtime_threads, unaddressed_errors };
         serving.spawn(Arc::new(connection).serve(reader));
         match serving.join_next().await.map(|ended| ended.map_err(JoinError::try_into_panic)) {
             Some(Ok(served)) => served,
@@ -299,6 +301,8 @@ struct Connection<I> {
     tasks: TaskTracker,
     /// Number of threads that the runtime has for tasks.
     runtime_threads: usize,
+    /// Error responses without an id since the last frame. Only the worker that holds the reader changes it.
+    unaddressed_errors: AtomicU32,
 }
 
 impl<I: Inbound> Connection<I> {

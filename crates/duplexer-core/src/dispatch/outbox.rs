@@ -123,11 +123,27 @@ impl Outbox {
 
     /// Queues a frame whose buffer can be exchanged for another one, if it is admitted at once.
     pub(crate) fn try_enqueue_buffer(&self, frame: &mut Vec<u8>, meta: Option<FrameMeta>) -> Enqueued {
+        self.enqueue_buffer(frame, meta).0
+    }
+
+    /// Queues a response like [`Self::try_enqueue_buffer`], and flushes the queue if that is worth a system call of its own.
+    pub(crate) fn respond(&self, frame: &mut Vec<u8>) -> Enqueued {
+        let (enqueued, queued_bytes) = self.enqueue_buffer(frame, None);
+        if queued_bytes >= FLUSH_THRESHOLD {
+            self.flush();
+        }
+        enqueued
+    }
+
+    /// Returns also how many bytes are queued then.
+    fn enqueue_buffer(&self, frame: &mut Vec<u8>, meta: Option<FrameMeta>) -> (Enqueued, usize) {
         if let Cow::Owned(line) = one_line(frame) {
             *frame = line;
         }
         let size = frame.len();
-        lock(&self.queue).take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, meta))
+        let mut queue = lock(&self.queue);
+        let enqueued = queue.take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, meta));
+        (enqueued, queue.frames.len())
     }
 
     /// Queues a frame, waiting for capacity. `None` if the peer is gone.
@@ -225,13 +241,6 @@ impl Outbox {
     /// Returns whether no frame is queued.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.queue).frames.is_empty()
-    }
-
-    /// Flushes the queue if it is worth a system call of its own.
-    pub(crate) fn flush_if_large(&self) {
-        if lock(&self.queue).frames.len() >= FLUSH_THRESHOLD {
-            self.flush();
-        }
     }
 
     /// Writes as much as the transport takes without waiting.

@@ -167,7 +167,7 @@ impl Inbound for EnvelopeOnly {
     type Reply = PendingResponse;
 
     async fn request(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         cx: CallContext,
         call: Arc<Message>,
     ) -> Result<PendingResponse, McpError> {
@@ -177,7 +177,7 @@ impl Inbound for EnvelopeOnly {
         serve_envelope(&self.0, cx, call, None, Caller::default()).await
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Message>) {}
+    async fn notification(self: &Arc<Self>, _: CallContext, _: Arc<Message>) {}
 
     fn schedule(&self, call: &Message) -> Schedule {
         if call.known().is_some_and(Method::is_long_lived) {

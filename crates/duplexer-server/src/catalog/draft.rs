@@ -179,9 +179,9 @@ impl ItemKinds {
     }
 }
 
-fn handler(catalog: &Arc<Inner>, handle: fn(&Inner, &Context) -> HandlerFuture) -> Arc<dyn Entry> {
+fn handler(catalog: &Arc<Inner>, handle: fn(&Inner, Context) -> HandlerFuture) -> Arc<dyn Entry> {
     let catalog = Arc::clone(catalog);
-    Arc::new(RawEntry(move |cx: Context| handle(&catalog, &cx)))
+    Arc::new(RawEntry(move |cx: Context| handle(&catalog, cx)))
 }
 
 fn list_handler<T: Listed>(catalog: &Arc<Inner>, table: fn(&Snapshot) -> &ItemTable<T>) -> Arc<dyn Entry> {

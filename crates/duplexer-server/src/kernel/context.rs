@@ -6,11 +6,12 @@ mod logging;
 mod nested;
 mod progress;
 mod sampling;
+mod scope;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::meta::RequestMeta;
@@ -20,7 +21,6 @@ use serde::de::DeserializeOwned;
 
 use crate::features::tasks::TaskCall;
 use crate::kernel::connection::{ClientCapability, Connection};
-use crate::kernel::observer::TargetCell;
 use crate::kernel::principal::Principal;
 use crate::registry::{RunningServer, SlotId, StateSlot};
 use duplexer_core::dispatch::{CallContext, Cancellation, Channel, Message, NotifyFuture, StreamClosing};
@@ -33,6 +33,7 @@ pub(crate) use ask::is_change;
 pub use logging::Logger;
 pub use nested::ReadError;
 pub use progress::{Amount, ProgressReport};
+pub(crate) use scope::Scope;
 
 /// The context of one message. Cheap to clone. A clone that outlives the message finds its channels closed.
 ///
@@ -59,86 +60,11 @@ pub use progress::{Amount, ProgressReport};
 /// ```
 pub struct Context<S = StateMap> {
     scope: Arc<Scope>,
-    message: Arc<Message>,
+    /// What middleware has put in place of the message that arrived.
+    rewritten: Option<Arc<Message>>,
     state: Arc<S>,
     /// The lifespan that the handler was registered under. Middleware has none.
     slot: SlotId,
-}
-
-/// The part that all contexts of one message share.
-pub(crate) struct Scope {
-    pub(crate) call: CallContext,
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) running: RunningServer,
-    principal: Option<Arc<Principal>>,
-    /// Read before any handler runs: a handshake does not change the revision of its own response.
-    pub(crate) version: ProtocolVersion,
-    /// The method that is handled. It changes when middleware rewrites the message.
-    pub(crate) method: Mutex<Option<Method>>,
-    /// Number of handlers of this server that this call is nested in.
-    depth: u8,
-    /// Set when the future of a blocking function is dropped while the function runs.
-    abandoned: AtomicBool,
-    progress_token: OnceLock<Option<RequestId>>,
-    last_progress: progress::LastProgress,
-    pub(crate) input_rounds: crate::features::input_rounds::InputRounds,
-    /// The task that this call is, or can become.
-    task: Option<Arc<TaskCall>>,
-    /// The tool that is called.
-    pub(crate) target: TargetCell,
-    /// Set when the handler sends the client a request: its result can then depend on the answer.
-    asked: AtomicBool,
-}
-
-impl Scope {
-    pub(crate) fn new(
-        call: CallContext,
-        connection: Arc<Connection>,
-        running: RunningServer,
-        principal: Option<Arc<Principal>>,
-        message: &Message,
-    ) -> Self {
-        let version = connection.version();
-        Self {
-            call,
-            connection,
-            running,
-            principal,
-            version,
-            method: Mutex::new(message.known()),
-            depth: 0,
-            abandoned: AtomicBool::new(false),
-            progress_token: OnceLock::new(),
-            last_progress: progress::LastProgress::none(),
-            input_rounds: crate::features::input_rounds::InputRounds::default(),
-            task: None,
-            target: TargetCell::new(),
-            asked: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn principal(&self) -> Option<&Principal> {
-        self.principal.as_deref()
-    }
-
-    /// Notes that the client is asked on behalf of this call.
-    pub(crate) fn note_question(&self) {
-        self.asked.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether the client was asked on behalf of this call.
-    pub(crate) fn has_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
-    }
-
-    /// Returns the scope of a call that is a task, or can become one.
-    pub(crate) fn with_task(self, task: Arc<TaskCall>) -> Self {
-        Self { task: Some(task), ..self }
-    }
-
-    pub(crate) fn task(&self) -> Option<&Arc<TaskCall>> {
-        self.task.as_ref()
-    }
 }
 
 /// The states of a server's lifespans, by type.
@@ -174,9 +100,9 @@ impl StateMap {
 }
 
 impl Context<StateMap> {
-    pub(crate) fn new(scope: Arc<Scope>, message: Arc<Message>) -> Self {
+    pub(crate) fn new(scope: Arc<Scope>) -> Self {
         let state = Arc::clone(scope.running.states());
-        Self { scope, message, state, slot: SlotId::NONE }
+        Self { scope, rewritten: None, state, slot: SlotId::NONE }
     }
 
     /// Returns the context of a handler that was registered under a lifespan slot. With [`StateMap`] as `S` the handler
@@ -186,7 +112,7 @@ impl Context<StateMap> {
         let own = Arc::clone(own).downcast();
         let all: Arc<dyn Any + Send + Sync> = self.state;
         let state = own.or_else(|_| all.downcast()).ok()?;
-        Some(Context { scope: self.scope, message: self.message, state, slot })
+        Some(Context { scope: self.scope, rewritten: self.rewritten, state, slot })
     }
 }
 
@@ -211,8 +137,8 @@ impl<S> Context<S> {
 
     /// Returns the same context with the states of all lifespans.
     pub fn untyped(&self) -> Context<StateMap> {
-        let cx = Context::new(Arc::clone(&self.scope), Arc::clone(&self.message));
-        Context { slot: self.slot, ..cx }
+        let rewritten = self.rewritten.clone();
+        Context { rewritten, slot: self.slot, ..Context::new(Arc::clone(&self.scope)) }
     }
 
     /// Returns the connection that this message arrived on.
@@ -243,17 +169,17 @@ impl<S> Context<S> {
 
     /// Returns the name of the method.
     pub fn method(&self) -> &str {
-        self.message.method()
+        self.message().method()
     }
 
     /// Returns the method as a row of the protocol's table; `None` for a custom one.
     pub(crate) fn known_method(&self) -> Option<Method> {
-        self.message.known()
+        self.message().known()
     }
 
     /// Returns the params verbatim: the JSON text of an object.
     pub fn raw_params(&self) -> Option<&str> {
-        self.message.params()
+        self.message().params()
     }
 
     /// Decodes the params as a `T`, without `_meta`. Absent params are an empty object.
@@ -262,22 +188,27 @@ impl<S> Context<S> {
     ///
     /// Returns -32602 if the params do not fit.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T, McpError> {
-        self.message.decode().map_err(|error| McpError::InvalidParams(error.into()))
+        self.message().decode().map_err(|error| McpError::InvalidParams(error.into()))
     }
 
     /// Returns `_meta` verbatim: JSON text.
     pub fn raw_meta(&self) -> Option<&str> {
-        self.message.meta()
+        self.message().meta()
     }
 
     /// Decodes `_meta`. A malformed `_meta` counts as absent.
     pub fn meta(&self) -> RequestMeta<'_> {
-        meta_of(&self.message)
+        meta_of(self.message())
     }
 
     /// Returns the message itself.
     pub fn message(&self) -> &Message {
-        &self.message
+        self.shared_message()
+    }
+
+    /// Returns the message to code that needs it for longer than the context.
+    pub(crate) fn shared_message(&self) -> &Arc<Message> {
+        self.rewritten.as_ref().unwrap_or(&self.scope.message)
     }
 
     /// Returns the facts of the transport: its kind, the headers of the message.
@@ -346,15 +277,15 @@ impl<S> Context<S> {
         let channel = Arc::clone(&task) as Arc<dyn Channel>;
         let call = CallContext::new(call.id.clone(), Arc::clone(&call.transport), channel);
         let (connection, principal) = (Arc::clone(connection), principal.clone());
-        let mut scope =
-            Scope::new(call, connection, running.clone(), principal, &self.message).with_task(task);
+        let message = Arc::clone(self.shared_message());
+        let mut scope = Scope::new(call, connection, running.clone(), principal, message).with_task(task);
         scope.depth = self.scope.depth;
-        Self { scope: Arc::new(scope), ..self.clone() }
+        Self { scope: Arc::new(scope), rewritten: None, ..self.clone() }
     }
 
     /// Returns the same context for a rewritten message.
     pub(crate) fn with_message(mut self, message: Arc<Message>) -> Self {
-        self.message = message;
+        self.rewritten = Some(message);
         self
     }
 }
@@ -368,7 +299,7 @@ impl<S> Clone for Context<S> {
     fn clone(&self) -> Self {
         Self {
             scope: Arc::clone(&self.scope),
-            message: Arc::clone(&self.message),
+            rewritten: self.rewritten.clone(),
             state: Arc::clone(&self.state),
             slot: self.slot,
         }

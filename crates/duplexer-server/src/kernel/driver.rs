@@ -185,8 +185,9 @@ pub async fn serve_one(
     cx: CallContext,
     message: impl Into<Arc<Message>>,
 ) -> Result<PendingResponse, McpError> {
-    let closing = CloseOnDrop(running, Arc::clone(&connection));
-    let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;
+    let closing = CloseOnDrop(running, &connection);
+    let runner = ServerRunner::new(running.clone(), Arc::clone(&connection));
+    let answer = runner.into_request(cx, message.into()).await;
     if connection.has_hooks() {
         // Rare; boxed to keep the future of every request small.
         Box::pin(connection.close()).await;
@@ -206,19 +207,19 @@ pub async fn serve_on(
 ) -> Option<Result<PendingResponse, McpError>> {
     let runner = ServerRunner::new(running.clone(), Arc::clone(connection)).on_behalf_of(principal);
     if cx.id.is_some() {
-        return Some(runner.request(cx, message).await);
+        return Some(runner.into_request(cx, message.into()).await);
     }
     runner.notification(cx, message).await;
     None
 }
 
 /// Runs the close hooks of a request that is dropped before it ends, in a tracked task of the server.
-struct CloseOnDrop<'a>(&'a RunningServer, Arc<Connection>);
+struct CloseOnDrop<'a>(&'a RunningServer, &'a Arc<Connection>);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         if self.1.has_hooks() {
-            let connection = Arc::clone(&self.1);
+            let connection = Arc::clone(self.1);
             self.0.spawn_tracked(async move { connection.close().await });
         }
     }

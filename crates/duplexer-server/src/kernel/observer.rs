@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::context::Scope;
 use super::outcome::Outcome;
 use super::principal::Principal;
-use super::runner::PendingResponse;
 use duplexer_core::dispatch::Message;
 use duplexer_core::error::McpError;
 
@@ -98,13 +97,12 @@ pub(crate) type Observers = Arc<[Arc<dyn Observer>]>;
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
     scope: &'a Scope,
-    message: &'a Message,
 }
 
 impl<'a> Observed<'a> {
     /// Returns the message.
     pub fn message(&self) -> &'a Message {
-        self.message
+        &self.scope.message
     }
 
     /// Returns whether the message is a request, and not a notification.
@@ -135,7 +133,7 @@ impl<'a> Observed<'a> {
 
 impl fmt::Debug for Observed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observed").field("method", &self.message.method()).finish_non_exhaustive()
+        f.debug_struct("Observed").field("method", &self.message().method()).finish_non_exhaustive()
     }
 }
 
@@ -168,8 +166,8 @@ pub(crate) struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    pub(crate) fn begin(scope: &'a Scope, message: &'a Message) -> Self {
-        let observed = Observed { scope, message };
+    pub(crate) fn begin(scope: &'a Scope) -> Self {
+        let observed = Observed { scope };
         let observers = &scope.running.registry().observers;
         let start = if observers.is_empty() { None } else { Some(Instant::now()) };
         for observer in observers.iter() {
@@ -178,16 +176,8 @@ impl<'a> Observation<'a> {
         Self { observed, start }
     }
 
-    /// Reports the end of a request.
-    pub(crate) fn end(mut self, result: &Result<PendingResponse, McpError>) {
-        self.report(match result {
-            Ok(response) => Ending::Done(response.outcome()),
-            Err(error) => Ending::Failed(error),
-        });
-    }
-
-    /// Reports the end of a notification.
-    pub(crate) fn end_notification(mut self, result: &Result<Outcome, McpError>) {
+    /// Reports the end.
+    pub(crate) fn end(mut self, result: Result<&Outcome, &McpError>) {
         self.report(match result {
             Ok(outcome) => Ending::Done(outcome),
             Err(error) => Ending::Failed(error),
@@ -197,8 +187,7 @@ impl<'a> Observation<'a> {
     fn report(&mut self, ending: Ending<'_>) {
         let Some(start) = self.start.take() else { return };
         let elapsed = start.elapsed();
-        let Observed { scope, .. } = self.observed;
-        for observer in scope.running.registry().observers.iter() {
+        for observer in self.observed.scope.running.registry().observers.iter() {
             observer.ended(&self.observed, ending, elapsed);
         }
     }

@@ -2,6 +2,7 @@
 //! knows no method and no transport: methods are rows of the table, `lifecycle` opens connections, `wire` shapes
 //! results.
 
+use std::fmt;
 use std::sync::Arc;
 
 use duplexer_types::error::ErrorObject;
@@ -22,7 +23,7 @@ use crate::kernel::outcome::{Outcome, invalid_result};
 use crate::kernel::principal::Principal;
 use crate::middleware::Next;
 use crate::registry::RunningServer;
-use duplexer_core::dispatch::{BoxFuture, CallContext, Message, lock};
+use duplexer_core::dispatch::{BoxFuture, CallContext, Message};
 use duplexer_core::error::McpError;
 
 /// Serves the messages of one connection.
@@ -34,22 +35,30 @@ pub struct ServerRunner {
 }
 
 /// An outcome that has not been written yet, with the revision and the server it is written for.
-#[derive(Debug)]
 pub struct PendingResponse {
     outcome: Outcome,
-    running: RunningServer,
+    /// The server is that of the message.
+    scope: Arc<Scope>,
     version: ProtocolVersion,
-    method: Option<Method>,
 }
 
 impl Body for PendingResponse {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        let start = out.len();
-        self.outcome.write(out, self.version, self.running.stamp(self.method))?;
-        for observer in self.running.registry().observers.iter() {
-            observer.written(self.method, out.len() - start);
+        let (start, method, running) = (out.len(), self.scope.method.get(), &self.scope.running);
+        self.outcome.write(out, self.version, running.stamp(method))?;
+        for observer in running.registry().observers.iter() {
+            observer.written(method, out.len() - start);
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for PendingResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingResponse")
+            .field("outcome", &self.outcome)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,21 +107,29 @@ impl ServerRunner {
         call: CallContext,
         message: impl Into<Arc<Message>>,
     ) -> impl Future<Output = Result<PendingResponse, McpError>> + Send + 'static {
-        let message = message.into();
-        let scope = self.scope(call, &message);
+        self.clone().into_request(call, message.into())
+    }
+
+    /// Does the same with the runner's own connection, for a runner of one request.
+    pub(crate) fn into_request(
+        self,
+        call: CallContext,
+        message: Arc<Message>,
+    ) -> impl Future<Output = Result<PendingResponse, McpError>> + Send + 'static {
+        let scope = self.into_scope(call, message);
         async move {
-            let observation = Observation::begin(&scope, &message);
-            let cx = Context::new(Arc::clone(&scope), Arc::clone(&message));
-            let outcome = Next::outermost().enter(cx).await;
-            let response = pending_response(&scope, &message, outcome);
-            observation.end(&response);
-            response
+            let observation = Observation::begin(&scope);
+            let outcome = Next::outermost().enter(Context::new(Arc::clone(&scope))).await;
+            let finished = finish(&scope, outcome);
+            observation.end(finished.as_ref().map(|(outcome, _)| outcome));
+            let (outcome, version) = finished?;
+            Ok(PendingResponse { outcome, scope, version })
         }
     }
 
-    fn scope(&self, call: CallContext, message: &Message) -> Arc<Scope> {
-        let (connection, running) = (Arc::clone(&self.connection), self.running.clone());
-        Arc::new(Scope::new(call, connection, running, self.principal.clone(), message))
+    fn into_scope(self, call: CallContext, message: Arc<Message>) -> Arc<Scope> {
+        let Self { running, connection, principal } = self;
+        Arc::new(Scope::new(call, connection, running, principal, message))
     }
 
     /// Applies a notification that confirms the handshake.
@@ -127,34 +144,30 @@ impl ServerRunner {
     pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Message>>) {
         let message = message.into();
         self.confirm(&message);
-        let scope = self.scope(call, &message);
-        let observation = Observation::begin(&scope, &message);
-        let outcome = Next::outermost().enter(Context::new(Arc::clone(&scope), Arc::clone(&message))).await;
-        observation.end_notification(&outcome);
+        let scope = self.clone().into_scope(call, message);
+        let observation = Observation::begin(&scope);
+        let outcome = Next::outermost().enter(Context::new(Arc::clone(&scope))).await;
+        observation.end(outcome.as_ref());
         if let Err(error) = outcome {
-            tracing::warn!(method = ?message.method(), %error, "a notification's handler failed");
+            tracing::warn!(method = ?scope.message.method(), %error, "a notification's handler failed");
         }
     }
 }
 
-/// Checks the outcome of the chain, and applies a handshake.
-fn pending_response(
-    scope: &Scope,
-    message: &Message,
-    outcome: Result<Outcome, McpError>,
-) -> Result<PendingResponse, McpError> {
+/// Checks the outcome of the chain, and applies a handshake. Returns the revision that the outcome is written in.
+fn finish(scope: &Scope, outcome: Result<Outcome, McpError>) -> Result<(Outcome, ProtocolVersion), McpError> {
     let outcome = outcome.map_err(|error| in_revision(error, scope.version))?;
-    let method = *lock(&scope.method);
+    let method = scope.method.get();
     let mut version = scope.version;
     check_kind(&outcome, method, version)?;
     input::check(&outcome, version, &scope.connection)?;
     // The handshake takes effect only after the whole chain has succeeded.
-    if let Some(agreed) = lifecycle::agreement(method, message, &outcome) {
+    if let Some(agreed) = lifecycle::agreement(method, &scope.message, &outcome) {
         version = agreed.version;
         scope.connection.agree(agreed);
         scope.connection.observe(&scope.running.registry().observers);
     }
-    Ok(PendingResponse { outcome, running: scope.running.clone(), version, method })
+    Ok((outcome, version))
 }
 
 /// Converts an error into the form of the revision.
@@ -193,7 +206,7 @@ pub(crate) fn innermost(cx: Context<StateMap>) -> InputRoundFuture {
 pub(crate) fn request(cx: Context<StateMap>) -> InputRoundFuture {
     let method = cx.known_method();
     // Middleware can rewrite the request; the result is shaped for the method that was handled.
-    *lock(&cx.scope().method) = method;
+    cx.scope().method.set(method);
     match admit_request(&cx, method) {
         Ok(entry) => {
             let may_ask =

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 
-use super::read::{AfterFrame, error_response};
+use super::read::{AfterFrame, FrameSource, error_response};
 use super::shared::{Call, NotificationChannel, Shared, Table};
 use super::{Connection, DispatchLimits};
 use crate::dispatch::call_table::LockedCalls;
@@ -54,13 +54,15 @@ impl<I: Inbound> Connection<I> {
         catch_unwind(|| self.inbound.schedule(call)).unwrap_or(Schedule::Concurrent)
     }
 
-    /// Accepts a request: it runs at once, is queued, or is answered with an error.
+    /// Accepts a request: it runs at once, is queued, or is answered with an error. If it runs at once, `held` is released for another
+    /// worker.
     pub(super) fn admit_request(
         self: &Arc<Self>,
         id: RequestId,
         message: Message,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<OnUnanswered>,
+        held: &mut Option<FrameSource>,
     ) -> AfterFrame {
         let Some(transport) = context else {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
@@ -88,7 +90,10 @@ impl<I: Inbound> Connection<I> {
                 drop(table);
                 AfterFrame::AwaitInline(self.start_inline(accepted))
             }
-            Some(accepted) => AfterFrame::Run(Job::Request(accepted)),
+            Some(accepted) => {
+                table.release_reader(held);
+                AfterFrame::Run(Job::Request(accepted))
+            }
             None => AfterFrame::Backpressure,
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duplexer_types::jsonrpc::{self, Body};
+use duplexer_types::methods::Method;
 
 use super::CancelMode;
 use super::Connection;
@@ -22,6 +23,25 @@ enum Run<T> {
     Returned(T),
     Panicked(McpError),
     Interrupted,
+}
+
+/// The method of a message whose handler runs, for the log. Only a custom one shares the message.
+enum Label {
+    Known(Method),
+    Custom(Arc<Message>),
+}
+
+impl Label {
+    fn of(message: &Arc<Message>) -> Self {
+        message.known().map_or_else(|| Self::Custom(Arc::clone(message)), Self::Known)
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Known(method) => method.name(),
+            Self::Custom(message) => message.method(),
+        }
+    }
 }
 
 impl<I: Inbound> Connection<I> {
@@ -43,17 +63,17 @@ impl<I: Inbound> Connection<I> {
 
     async fn run_request(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, message, unanswered } = accepted;
+        let method = Label::of(&message);
         let outcome = if call.cancellation.is_cancelled() {
             None
         } else {
-            let handler = || async { Arc::clone(&self.inbound).request(cx, Arc::clone(&message)).await };
-            match self.supervise(Some(&call), handler).await {
+            match self.supervise(Some(&call), || self.inbound.request(cx, message)).await {
                 Run::Returned(outcome) => Some(outcome),
                 Run::Panicked(error) => Some(Err(error)),
                 Run::Interrupted => None,
             }
         };
-        if let Some(frame) = self.shared.finish_request(&call, outcome, message.method(), unanswered) {
+        if let Some(frame) = self.shared.finish_request(&call, outcome, method.name(), unanswered) {
             // The peer reads slowly: the request counts as running until its response is queued.
             self.suspend();
             self.shared.outbox.flush();
@@ -63,9 +83,9 @@ impl<I: Inbound> Connection<I> {
     }
 
     async fn run_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
-        let handler = || async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
-        if let Run::Panicked(error) = self.supervise(None, handler).await {
-            error.to_wire(call.method());
+        let method = Label::of(&call);
+        if let Run::Panicked(error) = self.supervise(None, || self.inbound.notification(cx, call)).await {
+            error.to_wire(method.name());
             self.shared.fail_run(error);
         }
     }
@@ -138,12 +158,11 @@ impl Shared {
     fn respond<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
         let (frame, failure) = with_scratch(|frame| {
             let failure = write_response(frame, call, outcome, method);
-            match self.outbox.try_enqueue_buffer(frame, None) {
+            match self.outbox.respond(frame) {
                 Enqueued::Full => (Some(std::mem::take(frame)), failure),
                 Enqueued::Queued(_) | Enqueued::Closed => (None, failure),
             }
         });
-        self.outbox.flush_if_large();
         if let Some(failure) = failure {
             let _ = catch_unwind(|| self.fail_run(failure));
         }

@@ -4,6 +4,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use bytestring::ByteString;
@@ -31,8 +32,6 @@ const MAX_UNADDRESSED_ERRORS: u32 = 8;
 /// The transport's reader and its state. One worker at a time holds it.
 pub(super) struct FrameSource {
     frames: Box<dyn FrameReader>,
-    /// Error responses without an id since the last frame.
-    unaddressed_errors: u32,
     /// Receives how reading has ended.
     ended: oneshot::Sender<Result<(), TransportError>>,
 }
@@ -42,7 +41,7 @@ impl FrameSource {
         frames: Box<dyn FrameReader>,
         ended: oneshot::Sender<Result<(), TransportError>>,
     ) -> Self {
-        Self { frames, unaddressed_errors: 0, ended }
+        Self { frames, ended }
     }
 
     fn end(self, how: Result<(), TransportError>) {
@@ -74,24 +73,20 @@ enum Woken {
 
 impl<I: Inbound> Connection<I> {
     /// Reads until there is a message to handle, and releases the reader; or until the input ends.
-    pub(super) async fn read(self: &Arc<Self>, mut source: FrameSource) -> Option<Job> {
+    pub(super) async fn read(self: &Arc<Self>, source: FrameSource) -> Option<Job> {
+        let mut held = Some(source);
         loop {
-            let unaddressed_errors = &mut source.unaddressed_errors;
-            let next = match self.next_frame(&mut *source.frames).await {
-                Woken::Closing | Woken::Frame(None) => {
-                    source.end(Ok(()));
-                    return None;
-                }
-                Woken::Frame(Some(Err(error))) => {
-                    source.end(Err(error));
-                    return None;
-                }
-                Woken::Frame(Some(Ok(Incoming::Message(message)))) => {
-                    self.message(message, unaddressed_errors)
-                }
+            let woken = match &mut held {
+                Some(source) => self.next_frame(&mut *source.frames).await,
+                None => return None,
+            };
+            let next = match woken {
+                Woken::Closing | Woken::Frame(None) => return end(held, Ok(())),
+                Woken::Frame(Some(Err(error))) => return end(held, Err(error)),
+                Woken::Frame(Some(Ok(Incoming::Message(message)))) => self.message(message, &mut held),
                 Woken::Frame(Some(Ok(Incoming::Unreadable(reason)))) => {
                     self.shared.report_unreadable(None, &reason);
-                    reject(&Malformed::NotJson, unaddressed_errors)
+                    self.reject(&Malformed::NotJson)
                 }
                 Woken::Frame(Some(Ok(Incoming::Failed(id, failure)))) => {
                     self.shared.settle(&id, Err(CallError::Transport(failure)));
@@ -101,16 +96,16 @@ impl<I: Inbound> Connection<I> {
             match next {
                 AfterFrame::Continue => {}
                 AfterFrame::Run(job) => {
-                    self.release_reader(source);
+                    // A request has released it already, with the lock that admitted it.
+                    if let Some(source) = held {
+                        self.release_reader(source);
+                    }
                     return Some(job);
                 }
                 next => tokio::select! {
                     biased;
-                    () = self.apply(next, unaddressed_errors) => {}
-                    () = self.shared.closing.cancelled() => {
-                        source.end(Ok(()));
-                        return None;
-                    }
+                    () = self.apply(next) => {}
+                    () = self.shared.closing.cancelled() => return end(held, Ok(())),
                 },
             }
         }
@@ -129,7 +124,7 @@ impl<I: Inbound> Connection<I> {
         .await
     }
 
-    async fn apply(self: &Arc<Self>, next: AfterFrame, unaddressed_errors: &mut u32) {
+    async fn apply(self: &Arc<Self>, next: AfterFrame) {
         match next {
             AfterFrame::Continue | AfterFrame::Backpressure => {}
             AfterFrame::Run(job) => self.make_ready(job),
@@ -140,27 +135,40 @@ impl<I: Inbound> Connection<I> {
                 // A panic is caught inside; the handle has nothing to report.
                 let _ = handler.await;
             }
-            AfterFrame::Batch(text, context) => self.batch(&text, context.as_ref(), unaddressed_errors).await,
+            AfterFrame::Batch(text, context) => self.batch(&text, context.as_ref()).await,
         }
         self.shared.wait_for_capacity().await;
     }
 
-    fn message(self: &Arc<Self>, message: IncomingMessage, unaddressed_errors: &mut u32) -> AfterFrame {
+    fn message(self: &Arc<Self>, message: IncomingMessage, held: &mut Option<FrameSource>) -> AfterFrame {
         let IncomingMessage { text, context, unanswered } = message;
         match Frame::parse_owned(text) {
             Ok(Frame::Batch(text)) if self.accepts_batches() => AfterFrame::Batch(text, context),
             Ok(Frame::Batch(text)) => {
                 let reason = "batches are not part of this protocol revision";
-                self.malformed(&text, &Malformed::Invalid { id: None, reason }, unaddressed_errors)
+                self.malformed(&text, &Malformed::Invalid { id: None, reason })
             }
-            Ok(frame) => self.frame(frame, context, unanswered, unaddressed_errors),
-            Err(Rejected { text, reason }) => self.malformed(&text, &reason, unaddressed_errors),
+            Ok(frame) => self.frame(frame, context, unanswered, held),
+            Err(Rejected { text, reason }) => self.malformed(&text, &reason),
         }
     }
 
-    fn malformed(&self, text: &str, malformed: &Malformed, unaddressed_errors: &mut u32) -> AfterFrame {
+    fn malformed(&self, text: &str, malformed: &Malformed) -> AfterFrame {
         self.shared.report_unreadable(Some(text), malformed);
-        reject(malformed, unaddressed_errors)
+        self.reject(malformed)
+    }
+
+    /// Returns the response to something that is not a frame, if there is one.
+    fn reject(&self, malformed: &Malformed) -> AfterFrame {
+        let Some((id, error)) = malformed.answer() else { return AfterFrame::Continue };
+        if id.is_none() {
+            let errors = self.unaddressed_errors.load(Ordering::Relaxed).saturating_add(1);
+            self.unaddressed_errors.store(errors, Ordering::Relaxed);
+            if errors > MAX_UNADDRESSED_ERRORS {
+                return AfterFrame::Continue;
+            }
+        }
+        error_response(id, &error)
     }
 
     fn frame(
@@ -168,22 +176,16 @@ impl<I: Inbound> Connection<I> {
         frame: Frame,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<OnUnanswered>,
-        unaddressed_errors: &mut u32,
+        held: &mut Option<FrameSource>,
     ) -> AfterFrame {
+        // A confused peer sends an error without an id for each error of ours, so it does not reset the count.
+        if !matches!(frame, Frame::ErrorWithoutId | Frame::Batch(_)) {
+            self.unaddressed_errors.store(0, Ordering::Relaxed);
+        }
         match frame {
-            Frame::Request(id, call) => {
-                *unaddressed_errors = 0;
-                return self.admit_request(id, call, context, unanswered);
-            }
-            Frame::Notification(call) => {
-                *unaddressed_errors = 0;
-                return self.admit_notification(call, context);
-            }
-            Frame::Response(id, response) => {
-                *unaddressed_errors = 0;
-                self.shared.settle(&id, response);
-            }
-            // A confused peer sends one for each error of ours, so it does not reset the count.
+            Frame::Request(id, call) => return self.admit_request(id, call, context, unanswered, held),
+            Frame::Notification(call) => return self.admit_notification(call, context),
+            Frame::Response(id, response) => self.shared.settle(&id, response),
             Frame::ErrorWithoutId => tracing::debug!("the peer reports an error without an id"),
             // `message` and `batch` handle these.
             Frame::Batch(_) => {}
@@ -191,30 +193,26 @@ impl<I: Inbound> Connection<I> {
         AfterFrame::Continue
     }
 
-    async fn batch(
-        self: &Arc<Self>,
-        text: &ByteString,
-        context: Option<&Arc<TransportContext>>,
-        unaddressed_errors: &mut u32,
-    ) {
+    async fn batch(self: &Arc<Self>, text: &ByteString, context: Option<&Arc<TransportContext>>) {
         let items = match Frame::batch(text) {
             Ok(items) => items,
             Err(malformed) => {
-                let next = self.malformed(text, &malformed, unaddressed_errors);
-                return Box::pin(self.apply(next, unaddressed_errors)).await;
+                let next = self.malformed(text, &malformed);
+                return Box::pin(self.apply(next)).await;
             }
         };
         for item in items {
             let next = match item {
                 Ok(Frame::Request(id, call)) if self.schedule(&call) == Schedule::Inline => {
                     let malformed = Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" };
-                    self.malformed(call.text(), &malformed, unaddressed_errors)
+                    self.malformed(call.text(), &malformed)
                 }
-                Ok(frame) => self.frame(frame, context.cloned(), None, unaddressed_errors),
-                Err(Rejected { text, reason }) => self.malformed(&text, &reason, unaddressed_errors),
+                // The reader is kept: it takes in the rest of the batch.
+                Ok(frame) => self.frame(frame, context.cloned(), None, &mut None),
+                Err(Rejected { text, reason }) => self.malformed(&text, &reason),
             };
             if !matches!(next, AfterFrame::Continue | AfterFrame::Backpressure) {
-                Box::pin(self.apply(next, unaddressed_errors)).await;
+                Box::pin(self.apply(next)).await;
             }
         }
     }
@@ -224,16 +222,12 @@ impl<I: Inbound> Connection<I> {
     }
 }
 
-/// Returns the response to something that is not a frame, if there is one.
-fn reject(malformed: &Malformed, unaddressed_errors: &mut u32) -> AfterFrame {
-    let Some((id, error)) = malformed.answer() else { return AfterFrame::Continue };
-    if id.is_none() {
-        *unaddressed_errors = unaddressed_errors.saturating_add(1);
-        if *unaddressed_errors > MAX_UNADDRESSED_ERRORS {
-            return AfterFrame::Continue;
-        }
+/// Reports how reading has ended. There is no further message.
+fn end(held: Option<FrameSource>, how: Result<(), TransportError>) -> Option<Job> {
+    if let Some(source) = held {
+        source.end(how);
     }
-    error_response(id, &error)
+    None
 }
 
 pub(super) fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> AfterFrame {

@@ -98,6 +98,17 @@ impl Workers {
     }
 }
 
+impl Table {
+    /// Releases the reader, if it is held, for another worker.
+    pub(super) fn release_reader(&mut self, held: &mut Option<FrameSource>) {
+        if self.calls.phase == Phase::Running
+            && let Some(source) = held.take()
+        {
+            self.workers.reader = ReaderSlot::Idle(source);
+        }
+    }
+}
+
 impl<I: Inbound> Connection<I> {
     /// Starts to read, with one worker.
     pub(super) fn open(self: &Arc<Self>, source: FrameSource) {
@@ -108,10 +119,9 @@ impl<I: Inbound> Connection<I> {
 
     /// Releases the reader for another worker while this one handles the message it has read.
     pub(super) fn release_reader(&self, source: FrameSource) {
-        let mut table = lock(&self.shared.table);
-        if table.calls.phase == Phase::Running {
-            table.workers.reader = ReaderSlot::Idle(source);
-        }
+        // Dropped outside the lock if the connection ends.
+        let mut held = Some(source);
+        lock(&self.shared.table).release_reader(&mut held);
     }
 
     /// Adds a worker and flushes the outbox whenever the watchdog reports that handlers take long.

@@ -119,14 +119,14 @@ impl TestInbound {
 impl Inbound for TestInbound {
     type Reply = Reply;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Message>) -> Result<Reply, McpError> {
+    async fn request(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) -> Result<Reply, McpError> {
         match self.requests.get(call.method()) {
             Some(handler) => handler(cx, Arc::unwrap_or_clone(call)).await,
             None => Err(duplexer_types::error::ErrorObject::method_not_found(call.method()).into()),
         }
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Message>) {
+    async fn notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
         if let Some(handler) = &self.notification {
             handler(cx, Arc::unwrap_or_clone(call)).await;
         }

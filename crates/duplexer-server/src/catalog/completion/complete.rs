@@ -11,20 +11,20 @@ use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 
 /// Handles `completion/complete`. An argument without a completion function has no suggestions.
-pub(crate) fn complete(catalog: &Inner, cx: &Context) -> HandlerFuture {
+pub(crate) fn complete(catalog: &Inner, cx: Context) -> HandlerFuture {
     start(catalog, cx).unwrap_or_else(failed)
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
+fn start(catalog: &Inner, cx: Context) -> Result<HandlerFuture, McpError> {
     let params: CompleteParams = cx.params()?;
     let name = params.argument.name;
-    let Some(suggest) = find(catalog, cx, &params.reference, &name)? else {
+    let Some(suggest) = find(catalog, &cx, &params.reference, &name)? else {
         let nothing = CompleteResult::new(Completion::truncated(Vec::new()));
         return Ok(Box::pin(std::future::ready(Ok(Outcome::of(nothing)))));
     };
     let resolved = params.context.and_then(|context| context.arguments).into_iter().flatten().collect();
     let request = CompletionRequest { name: name.clone(), value: params.argument.value, resolved };
-    let suggestions = suggest.run(cx.clone(), request);
+    let suggestions = suggest.run(cx, request);
     Ok(Box::pin(async move {
         match suggestions.await {
             Ok(completion) => Ok(Outcome::of(CompleteResult::new(completion))),

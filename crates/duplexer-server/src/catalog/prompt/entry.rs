@@ -95,15 +95,15 @@ impl Listed for PromptEntry {
 }
 
 /// Handles `prompts/get`.
-pub(crate) fn get(catalog: &Inner, cx: &Context) -> HandlerFuture {
+pub(crate) fn get(catalog: &Inner, cx: Context) -> HandlerFuture {
     start(catalog, cx).unwrap_or_else(failed)
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
+fn start(catalog: &Inner, cx: Context) -> Result<HandlerFuture, McpError> {
     let params: GetPromptParams = cx.params()?;
     let refuse = |text: String| Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
     let snapshot = catalog.snapshot.load();
-    let visible = snapshot.prompts.get(&params.name).filter(|prompt| catalog.is_visible(cx, &***prompt));
+    let visible = snapshot.prompts.get(&params.name).filter(|prompt| catalog.is_visible(&cx, &***prompt));
     let Some(prompt) = visible else {
         return refuse(format!("Unknown prompt: {}", params.name));
     };
@@ -114,5 +114,5 @@ fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
         return refuse(format!("Missing required arguments: {}", missing.join(", ")));
     }
     let input = PromptInput { arguments: &given, description: prompt.prompt.description.as_deref() };
-    Ok(prompt.get.run(cx.clone(), input))
+    Ok(prompt.get.run(cx, input))
 }

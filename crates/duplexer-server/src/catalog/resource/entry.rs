@@ -207,8 +207,8 @@ struct Params<'a> {
 }
 
 /// Handles `resources/read`: an exact URI first, then templates in the order of their registration.
-pub(crate) fn read(catalog: &Inner, cx: &Context) -> HandlerFuture {
-    match start(catalog, cx) {
+pub(crate) fn read(catalog: &Inner, cx: Context) -> HandlerFuture {
+    match start(catalog, &cx) {
         // Contents that depend on the caller must not be cached for others.
         Ok(reading) if catalog.scopes.hide() => Box::pin(async move { reading.await.map(private) }),
         Ok(reading) => reading,

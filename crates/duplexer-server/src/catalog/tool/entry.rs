@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::kernel::context::Context;
 use crate::kernel::observer::Target;
+use duplexer_core::dispatch::Message;
 use duplexer_core::error::McpError;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, JsonText};
@@ -156,8 +157,8 @@ fn offers_tasks(cx: &Context) -> bool {
 }
 
 /// Decodes the parameters without copying them.
-fn read(cx: &Context) -> Result<Call<'_>, McpError> {
-    let call: Call<'_> = cx.message().decode().map_err(|error| McpError::InvalidParams(error.into()))?;
+fn read(message: &Message) -> Result<Call<'_>, McpError> {
+    let call: Call<'_> = message.decode().map_err(|error| McpError::InvalidParams(error.into()))?;
     match call.arguments.map(JsonText::as_str) {
         Some(arguments) if !arguments.starts_with('{') => {
             Err(McpError::InvalidParams("arguments are an object".into()))
@@ -167,17 +168,19 @@ fn read(cx: &Context) -> Result<Call<'_>, McpError> {
 }
 
 /// Handles `tools/call`.
-pub(crate) fn call(catalog: &Inner, cx: &Context) -> HandlerFuture {
+pub(crate) fn call(catalog: &Inner, cx: Context) -> HandlerFuture {
     start(catalog, cx).unwrap_or_else(failed)
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
-    let call = read(cx)?;
+fn start(catalog: &Inner, cx: Context) -> Result<HandlerFuture, McpError> {
+    // The parameters borrow from the message, while the context moves into the handler.
+    let message = Arc::clone(cx.shared_message());
+    let call = read(&message)?;
     let snapshot = catalog.snapshot.load();
-    let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.is_visible(cx, &***tool)) else {
+    let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.is_visible(&cx, &***tool)) else {
         return Err(McpError::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", call.name)));
     };
-    if call.task.is_some() && tool.execution.task.is_none() && offers_tasks(cx) {
+    if call.task.is_some() && tool.execution.task.is_none() && offers_tasks(&cx) {
         let text = format!("The tool '{}' does not run as a task: call it without `task`", call.name);
         return Err(McpError::new(ErrorCode::METHOD_NOT_FOUND, text));
     }
@@ -186,10 +189,10 @@ fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     }
     let arguments = call.arguments.map_or("{}", JsonText::as_str);
     Ok(match catalog.scopes.chain(tool.scope) {
-        None => tool.run(cx.clone(), arguments),
+        None => tool.run(cx, arguments),
         Some(chain) => {
             let arguments = Json::parse(arguments).map_err(McpError::internal)?;
-            ToolCall::new(Arc::clone(tool), arguments, Arc::clone(chain)).run(cx.clone())
+            ToolCall::new(Arc::clone(tool), arguments, Arc::clone(chain)).run(cx)
         }
     })
 }

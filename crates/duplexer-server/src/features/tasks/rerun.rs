@@ -36,8 +36,8 @@ pub(super) fn start(
             let channel = Arc::clone(&call) as Arc<dyn Channel>;
             let request = CallContext::new(Some(0_i64.into()), transport, channel);
             let principal = record.owner.as_ref().map(|owner| Arc::new(owner.principal()));
-            let scope = Scope::new(request, connection, server.clone(), principal, &message);
-            let cx = Context::new(Arc::new(scope.with_task(Arc::clone(&call))), Arc::new(message));
+            let scope = Scope::new(request, connection, server.clone(), principal, Arc::new(message));
+            let cx = Context::new(Arc::new(scope.with_task(Arc::clone(&call))));
             runner::request(cx).boxed()
         }
         Err(error) => fail(McpError::internal(error)),

@@ -1,6 +1,7 @@
 //! Close hooks of a connection.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -14,7 +15,11 @@ type Hook = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 /// Hooks that run when a connection closes, in reverse order.
 #[derive(Default)]
-pub(crate) struct CloseStack(Mutex<Vec<Hook>>);
+pub(crate) struct CloseStack {
+    hooks: Mutex<Vec<Hook>>,
+    /// Set with the first hook. Connections of one request are asked twice, and few have hooks.
+    is_used: AtomicBool,
+}
 
 impl CloseStack {
     /// Registers a hook.
@@ -22,7 +27,8 @@ impl CloseStack {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        lock(&self.0).push(Box::new(move || Box::pin(hook())));
+        lock(&self.hooks).push(Box::new(move || Box::pin(hook())));
+        self.is_used.store(true, Ordering::Release);
     }
 
     /// Runs all hooks within the budget. A hook that panics does not prevent the others from running.
@@ -41,16 +47,16 @@ impl CloseStack {
         };
         if timeout(budget, all).await.is_err() {
             tracing::warn!("the hooks at the end of a connection took too long and were cut");
-            lock(&self.0).clear();
+            lock(&self.hooks).clear();
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.0).is_empty()
+        !self.is_used.load(Ordering::Acquire) || lock(&self.hooks).is_empty()
     }
 
     fn pop(&self) -> Option<Hook> {
-        lock(&self.0).pop()
+        lock(&self.hooks).pop()
     }
 }
 

@@ -43,7 +43,7 @@ impl<S> Context<S> {
     }
 
     fn sink(&self) -> Sink<'_> {
-        Sink::Request(&self.scope, &self.message)
+        Sink::Request(&self.scope, self.message())
     }
 }
 

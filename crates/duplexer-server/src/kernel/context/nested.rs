@@ -73,8 +73,8 @@ impl<S> Context<S> {
         let message = Message::new(methods::ResourcesRead::METHOD.name(), Some(params.into()));
         let Scope { call, connection, running, principal, .. } = &*self.scope;
         let (connection, principal) = (Arc::clone(connection), principal.clone());
-        let mut scope = Scope::new(call.clone(), connection, running.clone(), principal, &message);
+        let mut scope = Scope::new(call.clone(), connection, running.clone(), principal, Arc::new(message));
         scope.depth = depth;
-        Ok(Context::new(Arc::new(scope), Arc::new(message)))
+        Ok(Context::new(Arc::new(scope)))
     }
 }

@@ -31,7 +31,7 @@ impl<S> Context<S> {
     pub fn progress(&self, progress: impl Amount) -> ProgressReport<'_> {
         ProgressReport {
             scope: &self.scope,
-            request: &self.message,
+            request: self.message(),
             progress: progress.to_f64(),
             total: None,
             message: None,

@@ -43,8 +43,8 @@ pub(super) struct EraRouter {
     replayed: OnceCell<()>,
     peer: Arc<dyn Outbound>,
     caller: Caller,
-    /// The transport's context without its back-channel, created once per stream.
-    one_way: Mutex<Option<OneWay>>,
+    /// The first context of the transport without its back-channel. Most transports have one context for all messages.
+    one_way: OnceLock<OneWay>,
 }
 
 struct OneWay {
@@ -66,7 +66,7 @@ impl EraRouter {
             replayed: OnceCell::new(),
             peer,
             caller: Caller::default(),
-            one_way: Mutex::default(),
+            one_way: OnceLock::new(),
         }
     }
 
@@ -158,17 +158,14 @@ impl EraRouter {
 
     /// Returns the context without its back-channel: in the envelope era the client receives no requests.
     fn one_way(&self, transport: &Arc<TransportContext>) -> Arc<TransportContext> {
-        let mut made = lock(&self.one_way);
-        if let Some(OneWay { of, closed }) = &*made
-            && Arc::ptr_eq(of, transport)
-        {
-            return Arc::clone(closed);
-        }
-        let mut closed = (**transport).clone();
-        closed.back_channel = BackChannel::Closed;
-        let closed = Arc::new(closed);
-        *made = Some(OneWay { of: Arc::clone(transport), closed: Arc::clone(&closed) });
-        closed
+        let close = || {
+            let mut closed = (**transport).clone();
+            closed.back_channel = BackChannel::Closed;
+            Arc::new(closed)
+        };
+        let first = self.one_way.get_or_init(|| OneWay { of: Arc::clone(transport), closed: close() });
+        // On some transports every message has a context of its own.
+        if Arc::ptr_eq(&first.of, transport) { Arc::clone(&first.closed) } else { close() }
     }
 
     async fn notify(&self, mut cx: CallContext, call: Arc<Message>) {
@@ -184,7 +181,7 @@ impl EraRouter {
                 let version = ProtocolVersion::LATEST_ENVELOPE;
                 let connection = Connection::anonymous(version, Arc::clone(outbound));
                 let connection = Arc::new(connection.with_caller(self.caller(&cx.transport)));
-                let closing = CloseOnDrop(&self.running, Arc::clone(&connection));
+                let closing = CloseOnDrop(&self.running, &connection);
                 cx.transport = self.one_way(&cx.transport);
                 ServerRunner::new(self.running.clone(), Arc::clone(&connection)).notification(cx, call).await;
                 connection.close().await;
@@ -252,7 +249,7 @@ impl Inbound for EraRouter {
     type Reply = PendingResponse;
 
     async fn request(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         mut cx: CallContext,
         call: Arc<Message>,
     ) -> Result<PendingResponse, McpError> {
@@ -271,7 +268,7 @@ impl Inbound for EraRouter {
         }
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Message>) {
+    async fn notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
         self.replay(&cx).await;
         self.notify(cx, call).await;
     }

@@ -23,14 +23,14 @@ impl Inbound for HandshakeInbound {
     type Reply = PendingResponse;
 
     async fn request(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         cx: CallContext,
         call: Arc<Message>,
     ) -> Result<PendingResponse, McpError> {
         self.0.request(cx, call).await
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Message>) {
+    async fn notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
         self.0.notification(cx, call).await;
     }
 
