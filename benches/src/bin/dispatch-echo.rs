@@ -75,7 +75,7 @@ fn text(call: &Message) -> Result<String, McpError> {
 impl Inbound for Echo {
     type Reply = TextResult;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<TextResult, McpError> {
+    async fn request(self: &Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<TextResult, McpError> {
         if call.method() != "tools/call" {
             return Err(ErrorObject::method_not_found(call.method()).into());
         }
@@ -87,7 +87,7 @@ impl Inbound for Echo {
         })
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Message>) {}
+    async fn notification(self: &Arc<Self>, _: CallContext, _: Arc<Message>) {}
 }
 
 /// The pipes of this process, which no other code reads or writes.

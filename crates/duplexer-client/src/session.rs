@@ -13,7 +13,7 @@ use duplexer_types::meta::{self, key};
 use duplexer_types::methods::{Method, Request};
 use duplexer_types::version::{Era, ProtocolVersion, feature};
 use duplexer_types::wire::{self, ForRevision, ResultBody, Shape, WireObject};
-use serde::ser::SerializeMap;
+use serde::ser::{Error as _, SerializeMap};
 
 use super::handler::Callbacks;
 use duplexer_core::dispatch::OutboundRequest;
@@ -42,8 +42,10 @@ where
     let result: R = serde_json::from_str(text).map_err(CallError::Unexpected)?;
     let Some(revision) = result_revision else { return Ok(result) };
     let mut known = Vec::with_capacity(text.len());
-    wire::write_result(&mut known, &result, revision, wire::ResultMeta::default())
-        .and_then(|()| serde_json::from_slice(&known))
+    let decoded = wire::write_result(&mut known, &result, revision, wire::ResultMeta::default());
+    decoded
+        // Decoded as text, like the result itself: a second way to decode it would double its code.
+        .and_then(|()| serde_json::from_str(str::from_utf8(&known).map_err(serde_json::Error::custom)?))
         .map_err(CallError::Unexpected)
 }
 

@@ -61,30 +61,29 @@ pub(super) async fn connection<I: Io>(io: I, state: Arc<ServiceState>, service: 
     let (io, service) = (TokioIo::new(io), service_fn(move |request| service.call(request)));
     match version {
         HttpVersion::Http1 => {
-            let connection = http1_builder().serve_connection(io, service);
+            let connection = pin!(http1_builder().serve_connection(io, service));
             // A balancer that keeps the connection open may have sent a request on it, and does not repeat it.
             let rest = if state.accepts_until_the_end() { LATE_TIMEOUT } else { Duration::ZERO };
             drive(connection, http1::Connection::graceful_shutdown, &state, rest).await;
         }
         // Boxed, because the tasks of other connections should not have its size.
         HttpVersion::Http2 => {
-            let connection = http2_builder().serve_connection(io, service);
+            let mut connection = Box::pin(http2_builder().serve_connection(io, service));
             let shut_down = http2::Connection::graceful_shutdown;
             // The peer learns which requests are not served.
-            Box::pin(drive(connection, shut_down, &state, Duration::ZERO)).await;
+            drive(connection.as_mut(), shut_down, &state, Duration::ZERO).await;
         }
     }
 }
 
 /// Drives a connection of either version. `shut_down` ends it after its requests in flight, when the service has been closing
-/// for as long as `rest`.
+/// for as long as `rest`. The connection is borrowed: a future that owns what it pins has room for it twice.
 async fn drive<C: Future<Output = hyper::Result<()>>>(
-    connection: C,
+    mut connection: Pin<&mut C>,
     shut_down: impl FnOnce(Pin<&mut C>),
     state: &ServiceState,
     rest: Duration,
 ) {
-    let mut connection = pin!(connection);
     // A connection that arrives during the shutdown gets a response that says so.
     let is_late = state.closing.is_cancelled();
     let closing = async {

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
@@ -11,6 +13,7 @@ use duplexer_core::error::BoxError;
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::connection_body::ConnectionBody;
@@ -52,43 +55,19 @@ pub(super) struct ConnectionService {
 }
 
 impl ConnectionService {
-    /// Serves one request. The connection stores this future inline, so without layers none is allocated.
+    /// Serves one request. The connection has room for this future, so without layers none is allocated.
     pub(super) fn call(
         &self,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<ConnectionBody>, Infallible>> + Send + use<> {
+    ) -> Responding<impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<>> {
         // The peer then sends its next request to another node. HTTP/2 has a message for that.
         let mut is_closing = self.service.is_closing();
         if request.version() == Version::HTTP_2 {
             self.state.begins_http_2();
             is_closing = false;
         }
-        let in_flight = InFlightGuard::begin(&self.state);
-        let target = self.target(request);
-        async move {
-            let (mut response, is_last) = match target {
-                Target::Reply(reply, is_last) => ((*reply).map(ConnectionBody::from), is_last),
-                Target::Layered(response, is_last, watched) => {
-                    let mut response = response.await?;
-                    // A layer can have answered instead of the service.
-                    if let Some(service) = watched {
-                        response.body_mut().watch_text(&UnsentOwner { service, share: None });
-                    }
-                    (response, is_last)
-                }
-                // The service itself closes the connection where that is required.
-                Target::Service(reply) => {
-                    let Ok(reply) = reply.await;
-                    (reply.map(ConnectionBody::from), false)
-                }
-            };
-            if is_last || is_closing {
-                response = reply::close_connection(response);
-            }
-            // The connection counts the request as in flight until the last byte of the body.
-            response.body_mut().until_read(Some(in_flight));
-            Ok(response)
-        }
+        let in_flight = Some(InFlightGuard::begin(&self.state));
+        Responding { target: self.target(request), in_flight, is_closing }
     }
 
     fn target(
@@ -101,19 +80,19 @@ impl ConnectionService {
             let service = Arc::clone(&service.0);
             let request = request.map(|body| PeerBody::new(body, &self.state));
             // Reads the head at once: the future contains what is left of it, which is smaller.
-            return Target::Service(route::handle(service, request, self.peer));
+            return Target::Service { reply: route::handle(service, request, self.peer) };
         }
         let is_last = is_last_on_connection(request.headers(), request.version());
         match (health, &self.layered) {
-            (Some(status), _) => Target::Reply(reply::empty(status).into(), is_last),
+            (Some(status), _) => Target::reply(reply::empty(status), is_last),
             (None, Some(layered)) => {
                 if let Some(peer) = self.peer {
                     request.extensions_mut().insert(peer);
                 }
                 let watched = (request.version() == Version::HTTP_2).then(|| self.service.state());
-                Target::Layered(layered(request), is_last, watched)
+                Target::Layered { response: layered(request), is_last, watched }
             }
-            (None, None) => Target::Reply(reply::not_found(PATH).into(), is_last),
+            (None, None) => Target::reply(reply::not_found(PATH), is_last),
         }
     }
 
@@ -129,11 +108,67 @@ impl ConnectionService {
     }
 }
 
-/// What answers a request, and whether the connection closes after it.
-enum Target<F> {
-    Reply(reply::Rejection, bool),
-    /// With the service that watches whether the response is read, for HTTP/2.
-    Layered(LayeredFuture, bool, Option<Arc<ServiceState>>),
-    /// The service itself.
-    Service(F),
+pin_project! {
+    /// The response to one request. It polls the future of the service in place: a future that awaits another one from inside a
+    /// value has room for it twice, and moves it.
+    pub(super) struct Responding<F> {
+        #[pin]
+        target: Target<F>,
+        in_flight: Option<InFlightGuard>,
+        is_closing: bool,
+    }
+}
+
+pin_project! {
+    /// What answers a request, and whether the connection closes after it.
+    #[project = TargetProjection]
+    enum Target<F> {
+        Reply { reply: Option<reply::Rejection>, is_last: bool },
+        /// With the service that watches whether the response is read, for HTTP/2.
+        Layered { response: LayeredFuture, is_last: bool, watched: Option<Arc<ServiceState>> },
+        /// The service itself, which closes the connection where that is required.
+        Service { #[pin] reply: F },
+    }
+}
+
+impl<F> Target<F> {
+    fn reply(reply: reply::Reply, is_last: bool) -> Self {
+        Self::Reply { reply: Some(reply.into()), is_last }
+    }
+}
+
+impl<F> Future for Responding<F>
+where
+    F: Future<Output = Result<Response<ResponseBody>, Infallible>>,
+{
+    type Output = Result<Response<ConnectionBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let (mut response, is_last) = match this.target.project() {
+            TargetProjection::Reply { reply, is_last } => {
+                // Not polled again after it.
+                let Some(reply) = reply.take() else { return Poll::Pending };
+                ((*reply).map(ConnectionBody::from), *is_last)
+            }
+            TargetProjection::Layered { response, is_last, watched } => {
+                let Ok(mut response) = ready!(response.as_mut().poll(cx));
+                // A layer can have answered instead of the service.
+                if let Some(service) = watched.take() {
+                    response.body_mut().watch_text(&UnsentOwner { service, share: None });
+                }
+                (response, *is_last)
+            }
+            TargetProjection::Service { reply } => {
+                let Ok(reply) = ready!(reply.poll(cx));
+                (reply.map(ConnectionBody::from), false)
+            }
+        };
+        if is_last || *this.is_closing {
+            response = reply::close_connection(response);
+        }
+        // The connection counts the request as in flight until the last byte of the body.
+        response.body_mut().until_read(this.in_flight.take());
+        Poll::Ready(Ok(response))
+    }
 }
