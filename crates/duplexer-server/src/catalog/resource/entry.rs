@@ -208,7 +208,7 @@ struct Params<'a> {
 
 /// Handles `resources/read`: an exact URI first, then templates in the order of their registration.
 pub(crate) fn read(catalog: &Inner, cx: Context) -> HandlerFuture {
-    match start(catalog, &cx) {
+    match start(catalog, cx) {
         // Contents that depend on the caller must not be cached for others.
         Ok(reading) if catalog.scopes.hide() => Box::pin(async move { reading.await.map(private) }),
         Ok(reading) => reading,
@@ -223,17 +223,19 @@ fn private(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
-    let Params { uri } = cx.message().decode().map_err(|error| McpError::InvalidParams(error.into()))?;
+fn start(catalog: &Inner, cx: Context) -> Result<HandlerFuture, McpError> {
+    // The URI borrows from the message, while the context moves into the handler.
+    let message = Arc::clone(cx.shared_message());
+    let Params { uri } = message.decode().map_err(|error| McpError::InvalidParams(error.into()))?;
     let snapshot = catalog.snapshot.load();
-    let visible = snapshot.resources.get(&uri).filter(|resource| catalog.is_visible(cx, &***resource));
+    let visible = snapshot.resources.get(&uri).filter(|resource| catalog.is_visible(&cx, &***resource));
     if let Some(resource) = visible {
         let input = ReadInput { spec: &resource.spec, uri: &uri, variables: &Vec::new() };
-        let reading = resource.read.run(cx.clone(), input);
+        let reading = resource.read.run(cx, input);
         return Ok(Box::pin(async move { final_only(reading.await?) }));
     }
     let version = cx.protocol_version();
-    for template in snapshot.templates.items().filter(|template| catalog.is_visible(cx, &***template)) {
+    for template in snapshot.templates.items().filter(|template| catalog.is_visible(&cx, &***template)) {
         let Some(variables) = template.template.matches(&uri) else { continue };
         // The first template that matches decides: if it rejects a value, later ones are not tried.
         if !template.is_safe(&variables) {
@@ -241,7 +243,7 @@ fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
             break;
         }
         let input = ReadInput { spec: &template.spec, uri: &uri, variables: &variables };
-        return Ok(template.read.run(cx.clone(), input));
+        return Ok(template.read.run(cx, input));
     }
     Err(unknown(&uri, version))
 }
