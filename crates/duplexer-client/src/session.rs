@@ -42,9 +42,8 @@ where
     let result: R = serde_json::from_str(text).map_err(CallError::Unexpected)?;
     let Some(revision) = result_revision else { return Ok(result) };
     let mut known = Vec::with_capacity(text.len());
-    let decoded = wire::write_result(&mut known, &result, revision, wire::ResultMeta::default());
-    decoded
-        // Decoded as text, like the result itself: a second way to decode it would double its code.
+    // Decoded as text, like the result itself: a second way to decode it would double its code.
+    wire::write_result(&mut known, &result, revision, wire::ResultMeta::default())
         .and_then(|()| serde_json::from_str(str::from_utf8(&known).map_err(serde_json::Error::custom)?))
         .map_err(CallError::Unexpected)
 }

@@ -48,7 +48,7 @@
 //! | `keyring` | clients | `oauth` | credentials in the keyring of the platform |
 //! | `schema` | clients | `client` | results of tools are validated against their output schemas |
 //! | `redis` | servers | `redis` | several nodes that share a Redis or Valkey |
-//! | `skills` | both | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
+//! | `skills` | both | `skills`, and `client` with that feature | skills: servers offer directories of instructions, clients verify what they read of them |
 //! | `proxy` | both | `proxy` | remote servers as local ones, a bridge between the eras, gateways to many servers |
 //! | `inspector` | clients | `inspector` | a page that shows a server and every message of its sessions |
 //! | `otel` | both | `otel` | OpenTelemetry spans, with trace context in `_meta`, and metrics |

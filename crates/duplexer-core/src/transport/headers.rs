@@ -29,6 +29,11 @@ impl Headers {
         Self(Some(source))
     }
 
+    /// Returns whether the transport has no headers.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Returns the values of a header. The name is case-insensitive.
     pub fn values(&self, name: &str) -> Vec<&str> {
         let mut found = Vec::new();

@@ -40,14 +40,15 @@ pub struct PendingResponse {
     /// The server is that of the message.
     scope: Arc<Scope>,
     version: ProtocolVersion,
+    method: Option<Method>,
 }
 
 impl Body for PendingResponse {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        let (start, method, running) = (out.len(), self.scope.method.get(), &self.scope.running);
-        self.outcome.write(out, self.version, running.stamp(method))?;
+        let (start, running) = (out.len(), &self.scope.running);
+        self.outcome.write(out, self.version, running.stamp(self.method))?;
         for observer in running.registry().observers.iter() {
-            observer.written(method, out.len() - start);
+            observer.written(self.method, out.len() - start);
         }
         Ok(())
     }
@@ -110,7 +111,7 @@ impl ServerRunner {
         self.clone().into_request(call, message.into())
     }
 
-    /// Does the same with the runner's own connection, for a runner of one request.
+    /// Does the same and consumes the runner, so that nothing is cloned.
     pub(crate) fn into_request(
         self,
         call: CallContext,
@@ -121,9 +122,9 @@ impl ServerRunner {
             let observation = Observation::begin(&scope);
             let outcome = Next::outermost().enter(Context::new(Arc::clone(&scope))).await;
             let finished = finish(&scope, outcome);
-            observation.end(finished.as_ref().map(|(outcome, _)| outcome));
-            let (outcome, version) = finished?;
-            Ok(PendingResponse { outcome, scope, version })
+            observation.end(finished.as_ref().map(|finished| &finished.outcome));
+            let Finished { outcome, version, method } = finished?;
+            Ok(PendingResponse { outcome, scope, version, method })
         }
     }
 
@@ -154,8 +155,15 @@ impl ServerRunner {
     }
 }
 
-/// Checks the outcome of the chain, and applies a handshake. Returns the revision that the outcome is written in.
-fn finish(scope: &Scope, outcome: Result<Outcome, McpError>) -> Result<(Outcome, ProtocolVersion), McpError> {
+/// An outcome that can be written, with the revision and the method that it is written for.
+struct Finished {
+    outcome: Outcome,
+    version: ProtocolVersion,
+    method: Option<Method>,
+}
+
+/// Checks the outcome of the chain, and applies a handshake.
+fn finish(scope: &Scope, outcome: Result<Outcome, McpError>) -> Result<Finished, McpError> {
     let outcome = outcome.map_err(|error| in_revision(error, scope.version))?;
     let method = scope.method.get();
     let mut version = scope.version;
@@ -167,7 +175,7 @@ fn finish(scope: &Scope, outcome: Result<Outcome, McpError>) -> Result<(Outcome,
         scope.connection.agree(agreed);
         scope.connection.observe(&scope.running.registry().observers);
     }
-    Ok((outcome, version))
+    Ok(Finished { outcome, version, method })
 }
 
 /// Converts an error into the form of the revision.

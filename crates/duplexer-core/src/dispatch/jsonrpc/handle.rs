@@ -67,7 +67,9 @@ impl<I: Inbound> Connection<I> {
         let outcome = if call.cancellation.is_cancelled() {
             None
         } else {
-            match self.supervise(Some(&call), || self.inbound.request(cx, message)).await {
+            // A block around the call: it can panic before there is a future.
+            let handler = || async { self.inbound.request(cx, message).await };
+            match self.supervise(Some(&call), handler).await {
                 Run::Returned(outcome) => Some(outcome),
                 Run::Panicked(error) => Some(Err(error)),
                 Run::Interrupted => None,
@@ -84,7 +86,8 @@ impl<I: Inbound> Connection<I> {
 
     async fn run_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
         let method = Label::of(&call);
-        if let Run::Panicked(error) = self.supervise(None, || self.inbound.notification(cx, call)).await {
+        let handler = || async { self.inbound.notification(cx, call).await };
+        if let Run::Panicked(error) = self.supervise(None, handler).await {
             error.to_wire(method.name());
             self.shared.fail_run(error);
         }

@@ -96,7 +96,7 @@ impl<I: Inbound> Connection<I> {
             match next {
                 AfterFrame::Continue => {}
                 AfterFrame::Run(job) => {
-                    // A request has released it already, with the lock that admitted it.
+                    // A request has released it already, under the lock that admitted it, unless the connection ends.
                     if let Some(source) = held {
                         self.release_reader(source);
                     }

@@ -96,7 +96,7 @@ impl Scope {
     }
 }
 
-/// A method that is read and replaced without a lock: only the task of its message does so.
+/// A method that is read and replaced without a lock.
 pub(crate) struct MethodCell(AtomicUsize);
 
 impl MethodCell {

@@ -43,7 +43,7 @@ pub(super) struct EraRouter {
     replayed: OnceCell<()>,
     peer: Arc<dyn Outbound>,
     caller: Caller,
-    /// The first context of the transport without its back-channel. Most transports have one context for all messages.
+    /// The context that all messages share, without its back-channel; on transports that have such a context.
     one_way: OnceLock<OneWay>,
 }
 
@@ -163,9 +163,12 @@ impl EraRouter {
             closed.back_channel = BackChannel::Closed;
             Arc::new(closed)
         };
-        let first = self.one_way.get_or_init(|| OneWay { of: Arc::clone(transport), closed: close() });
-        // On some transports every message has a context of its own.
-        if Arc::ptr_eq(&first.of, transport) { Arc::clone(&first.closed) } else { close() }
+        // The context of one message, which holds what belongs to it.
+        if !transport.headers.is_empty() || transport.sender.is_some() {
+            return close();
+        }
+        let shared = self.one_way.get_or_init(|| OneWay { of: Arc::clone(transport), closed: close() });
+        if Arc::ptr_eq(&shared.of, transport) { Arc::clone(&shared.closed) } else { close() }
     }
 
     async fn notify(&self, mut cx: CallContext, call: Arc<Message>) {
