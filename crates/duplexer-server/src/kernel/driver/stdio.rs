@@ -82,13 +82,14 @@ pub fn run_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), S
     stderr_log::enable();
     let budget = shutdown_budget(&options);
     let (stop, stops) = watch::channel(());
-    // On a worker thread, where the connection's task runs beside its handlers without waking another thread; and first, so
-    // that it sets the connection up while this thread prepares the rest.
+    // Signals and the last deadline are watched on this thread, which no handler can block; before anything is served, because
+    // a signal without a handler would end the process in the middle of a request.
+    let front = Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
+    let signals = front.block_on(async { ShutdownSignals::listen() }).map_err(TransportError::Io)?;
+    // On a worker thread, where the connection's task runs beside its handlers without waking another thread.
     let (mut serving, server) = (JoinSet::new(), server.clone());
     serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers.handle());
-    // Signals and the last deadline are watched on this thread, which no handler can block.
-    let front = Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
-    let ended = front.block_on(watch_serving(serving, stop, budget));
+    let ended = front.block_on(watch_serving(serving, signals, stop, budget));
     // Threads that are stuck in a handler end with the process.
     workers.shutdown_background();
     ended
@@ -97,10 +98,10 @@ pub fn run_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), S
 /// Passes signals on to the task that serves, and waits for its end, after the first signal for no longer than `budget`.
 async fn watch_serving(
     mut serving: JoinSet<Result<(), StdioError>>,
+    signals: ShutdownSignals,
     stop: watch::Sender<()>,
     budget: Duration,
 ) -> Result<(), StdioError> {
-    let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
     start_watchdog();
     let mut asked = stop.subscribe();
     let overdue = async {
