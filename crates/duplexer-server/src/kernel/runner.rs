@@ -37,7 +37,7 @@ pub struct ServerRunner {
 /// An outcome that has not been written yet, with the revision and the server it is written for.
 pub struct PendingResponse {
     outcome: Outcome,
-    /// The server is that of the message.
+    /// Scope of the message, which has the server.
     scope: Arc<Scope>,
     version: ProtocolVersion,
     method: Option<Method>,

@@ -29,7 +29,7 @@ use crate::transport::{
 /// peers could answer each other's errors forever.
 const MAX_UNADDRESSED_ERRORS: u32 = 8;
 
-/// The transport's reader and its state. One worker at a time holds it.
+/// The transport's reader. One worker at a time holds it.
 pub(super) struct FrameSource {
     frames: Box<dyn FrameReader>,
     /// Receives how reading has ended.

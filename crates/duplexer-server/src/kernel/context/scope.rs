@@ -117,3 +117,20 @@ impl MethodCell {
         method.map_or(usize::MAX, |method| method as usize)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_returns_the_method_that_was_set() {
+        let cell = MethodCell::new(None);
+        assert_eq!(cell.get(), None);
+        for row in METHODS {
+            cell.set(Some(row.method));
+            assert_eq!(cell.get(), Some(row.method));
+        }
+        cell.set(None);
+        assert_eq!(cell.get(), None);
+    }
+}
