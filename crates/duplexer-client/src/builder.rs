@@ -32,7 +32,7 @@ use super::timeouts::Timeouts;
 use super::tool_headers::ToolHeaders;
 use super::{Client, Inner, negotiate};
 use duplexer_core::dispatch::{
-    CallClock, Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound,
+    BoxFuture, CallClock, Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound, Peer,
 };
 use duplexer_core::transport::{FrameDirection, Tap, Transport};
 
@@ -115,22 +115,27 @@ impl ClientBuilder {
         self.check()?;
         self.timeouts.clock = transport.clock().unwrap_or_default();
         self.headers = if transport.has_headers() { HeaderUse::Sent } else { HeaderUse::Unsupported };
-        match self.on_frame.take() {
+        let options = self.dispatch.clone();
+        let (dispatcher, peer) = match self.on_frame.take() {
             Some(show) => {
                 let shown = Tap::new(transport, move |direction, frame| show(direction, frame));
-                self.open_transport(shown).await
+                JsonRpcDispatcher::with_options(shown, options)
             }
-            None => self.open_transport(transport).await,
-        }
+            None => JsonRpcDispatcher::with_options(transport, options),
+        };
+        self.open_stream(dispatcher, peer).await
     }
 
-    async fn open_transport(self, transport: impl Transport) -> Result<Client, ConnectError> {
-        let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, self.dispatch.clone());
+    /// Boxed here, because a future is compiled once more for every transport and in every crate that awaits it.
+    fn open_stream(
+        self,
+        dispatcher: JsonRpcDispatcher,
+        peer: Peer,
+    ) -> BoxFuture<'static, Result<Client, ConnectError>> {
         let stop = peer.clone();
-        self.open(Arc::new(peer), |inbound| {
+        Box::pin(self.open(Arc::new(peer), |inbound| {
             ConnectionTask::start(async move { dispatcher.run(inbound).await }, move || stop.stop())
-        })
-        .await
+        }))
     }
 
     /// Opens a session through any dispatcher and its peer, for example an in-process pair.

@@ -1,5 +1,6 @@
 //! One request with its options, and its response.
 
+mod exchange;
 mod later;
 mod validation;
 
@@ -8,21 +9,18 @@ use std::fmt;
 use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::{Json, JsonObject};
-use duplexer_types::methods::{Method, Request};
+use duplexer_types::methods::Request;
 use duplexer_types::page::PaginatedParams;
-use duplexer_types::wire::{result_type, result_type_of};
-use serde::ser::Error as _;
 
+use self::exchange::{Check, Exchange};
 use super::cache::CacheMode;
-use super::extension::ClaimedResult;
-use super::input::{self, Retry};
-use super::session::{decode_result, merge_headers};
+use super::input::Retry;
+use super::session::decode_result;
 use super::tasks::Wish;
 use super::{Client, ClientError};
-use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest, Progress};
+use duplexer_core::dispatch::{BoxFuture, CallOptions, Progress};
 use duplexer_core::error::CallError;
 
 pub(super) use self::validation::Validator;
@@ -61,13 +59,8 @@ pub use self::validation::{CompletedCall, ResultValidator};
 /// ```
 #[must_use = "a request is sent when it is awaited"]
 pub struct Call<M: Request> {
-    client: Client,
+    exchange: Exchange,
     params: M::Params,
-    meta: JsonObject,
-    options: CallOptions,
-    cache: CacheMode,
-    /// Why the params could not be built. Reported when the call is awaited.
-    fault: Option<serde_json::Error>,
 }
 
 /// Response to one round of a request.
@@ -99,35 +92,35 @@ pub enum CallResponse<R> {
 
 impl<M: Request> Call<M> {
     pub(super) fn new(client: Client, params: M::Params) -> Self {
-        let (meta, options) = (JsonObject::new(), CallOptions::default());
-        Self { client, params, meta, options, cache: CacheMode::default(), fault: None }
+        let check: Check = |text, revision| decode_result::<M::Result>(text, revision).map(drop);
+        Self { exchange: Exchange::new(client, M::METHOD, check), params }
     }
 
     pub(super) fn fault(mut self, fault: serde_json::Error) -> Self {
-        self.fault = Some(fault);
+        self.exchange.fault = Some(fault);
         self
     }
 
     pub(super) fn cache(mut self, mode: CacheMode) -> Self {
-        self.cache = mode;
+        self.exchange.cache = mode;
         self
     }
 
     /// Replaces all options of the call.
     pub fn options(mut self, options: CallOptions) -> Self {
-        self.options = options;
+        self.exchange.options = options;
         self
     }
 
     /// Sets the maximum time without progress, of each round. Default: the timeout of the client.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options = self.options.idle_timeout(timeout);
+        self.exchange.options = self.exchange.options.idle_timeout(timeout);
         self
     }
 
     /// Sets the maximum time of each round, whatever progress it reports.
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
-        self.options = self.options.timeout(timeout);
+        self.exchange.options = self.exchange.options.timeout(timeout);
         self
     }
 
@@ -138,31 +131,31 @@ impl<M: Request> Call<M> {
 
     /// Requests progress notifications and sets their callback.
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.options = self.options.on_progress(callback);
+        self.exchange.options = self.exchange.options.on_progress(callback);
         self
     }
 
     /// Adds a header to the request, for transports with headers. Headers of the protocol cannot be replaced.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.options.headers.push((name.into(), value.into()));
+        self.exchange.options.headers.push((name.into(), value.into()));
         self
     }
 
     /// Requests the result from the server even if the [cache](super::Cache) has a fresh one, and stores it there.
     pub fn fresh(mut self) -> Self {
-        self.cache = CacheMode::Refresh;
+        self.exchange.cache = CacheMode::Refresh;
         self
     }
 
     /// Requests the result from the server and neither reads nor changes the [cache](super::Cache).
     pub fn uncached(mut self) -> Self {
-        self.cache = CacheMode::Bypass;
+        self.exchange.cache = CacheMode::Bypass;
         self
     }
 
     /// Sets members of `_meta` beyond those that every request of the session carries.
     pub fn meta(mut self, meta: JsonObject) -> Self {
-        self.meta = meta;
+        self.exchange.meta = meta;
         self
     }
 
@@ -172,7 +165,7 @@ impl<M: Request> Call<M> {
     ///
     /// Fails like awaiting the call, except for failures of callbacks.
     pub async fn once(self) -> Result<CallResponse<M::Result>, ClientError> {
-        match self.round(&Retry::default()).await? {
+        match self.exchange.round(&self.params, &Retry::default()).await? {
             CallResponse::Complete(text) => Ok(CallResponse::Complete(self.decode(&text)?)),
             CallResponse::InputRequired(required) => Ok(CallResponse::InputRequired(required)),
         }
@@ -193,133 +186,31 @@ impl<M: Request> Call<M> {
     }
 
     fn decode(&self, text: &str) -> Result<M::Result, CallError> {
-        let mut result = decode_result(text, self.client.0.session.result_revision)?;
-        self.client.learn_tools(&self.params, &mut result);
+        let client = &self.exchange.client;
+        let mut result = decode_result(text, client.0.session.result_revision)?;
+        client.learn_tools(&self.params, &mut result);
         Ok(result)
     }
 
     /// Sends the request and returns the result with the size of its text.
     pub(super) async fn sized(mut self) -> Result<(M::Result, usize), ClientError> {
         let as_task = self.ask_for_task(Wish::Result);
-        let text = match self.finish().await {
-            Ok(text) if as_task => self.awaited_task(&text).await?,
-            Err(ClientError::ResultType { method, result_type, result }) => {
-                let claimed = ClaimedResult { client: &self.client, method, result_type, result };
-                self.claimed(claimed).await?
-            }
-            outcome => outcome?,
-        };
+        let text = self.exchange.complete(&self.params, as_task).await?;
         Ok((self.decode(&text)?, text.len()))
     }
 
-    /// Sends the request once.
-    async fn round(&self, retry: &Retry) -> Result<CallResponse<ByteString>, ClientError> {
-        let client = &self.client;
-        let request = self.outbound(retry)?;
-        let params = match &client.0.validator {
-            Some(Validator::Custom(_)) => request.params.clone(),
-            _ => None,
-        };
-        let text = match client.send(request).await {
-            Err(CallError::Rpc(refusal)) if self.can_correct_headers(&refusal) => {
-                // Without the new annotations the refusal is final.
-                if client.refresh_tool_headers().await.is_err() {
-                    return Err(CallError::Rpc(refusal).into());
-                }
-                client.send(self.outbound(retry)?).await?
-            }
-            outcome => outcome?,
-        };
-        if client.0.session.result_revision.is_none() {
-            match &*result_type_of(&text).map_err(CallError::Unexpected)? {
-                result_type::COMPLETE => {}
-                result_type::INPUT_REQUIRED if M::METHOD.asks_for_input() => {
-                    let required = serde_json::from_str(&text).map_err(CallError::Unexpected)?;
-                    return Ok(CallResponse::InputRequired(required));
-                }
-                other => {
-                    let (method, result_type) = (M::METHOD, other.to_owned());
-                    let result = Json::parse(&text).map_err(CallError::Unexpected)?;
-                    return Err(ClientError::ResultType { method, result_type, result });
-                }
-            }
-        }
-        // The creation of a task is not the result of the call.
-        if !self.asks_for_task()
-            && let Some(validation) = self.validation(params.as_ref(), &text)?
-        {
-            validation.await.map_err(ClientError::Validation)?;
-        }
-        Ok(CallResponse::Complete(text))
-    }
-
-    /// Returns whether a call of a tool was refused because the annotations of its headers have changed.
-    fn can_correct_headers(&self, refusal: &ErrorObject) -> bool {
-        M::METHOD == Method::ToolsCall
-            && refusal.code == ErrorCode::HEADER_MISMATCH
-            && self.client.0.session.result_revision.is_none()
-    }
-
-    /// Builds the request of one round.
-    fn outbound(&self, retry: &Retry) -> Result<OutboundRequest, ClientError> {
-        let client = &self.client;
-        if let Some(fault) = &self.fault {
-            return Err(CallError::Encode(serde_json::Error::custom(fault)).into());
-        }
-        client.check_available(M::METHOD)?;
-        let mut request = client.0.session.envelope.attach::<M>(&self.params, self.meta.clone())?;
-        request.params = retry.add_to(request.params)?;
-        let mut headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
-        headers.extend(client.param_headers(&self.params));
-        request.options.headers = merge_headers(headers, std::mem::take(&mut request.options.headers));
-        client.0.timeouts.apply(&mut request.options);
-        Ok(request)
-    }
-
-    /// Returns the result of the cache or of the server.
+    /// Sends the request in rounds and returns the result, which can be the creation of a task.
     pub(super) async fn finish(&mut self) -> Result<ByteString, ClientError> {
-        if !M::METHOD.is_cacheable() || self.is_uncacheable() {
-            return Ok(self.rounds().await?.0);
-        }
-        let client = self.client.clone();
-        let lookup = client.0.resources.cache.lookup::<M>(&self.params, client.0.session.version);
-        let Some(lookup) = lookup else { return Ok(self.rounds().await?.0) };
-        if self.cache == CacheMode::Use
-            && let Some(text) = lookup.hit()
-        {
-            return Ok(text);
-        }
-        let (text, round) = self.rounds().await?;
-        // A result that depends on input is for this request only.
-        if round == 0 {
-            lookup.store(&text);
-        }
-        Ok(text)
+        self.exchange.finish(&self.params).await
     }
 
-    /// Headers and metadata of the caller can change the result, for example through another authorization.
-    fn is_uncacheable(&self) -> bool {
-        self.cache == CacheMode::Bypass || !self.options.headers.is_empty() || !self.meta.is_empty()
+    /// Asks for a task where the revision lets the client ask, and returns whether the call does.
+    pub(super) fn ask_for_task(&mut self, wish: Wish) -> bool {
+        self.exchange.client.ask_for_task(&mut self.params, wish)
     }
 
-    /// Sends the request in rounds until there is a result, and returns it with the number of its round. The callbacks
-    /// answer the input requests between them.
-    async fn rounds(&mut self) -> Result<(ByteString, u32), ClientError> {
-        let mut retry = Retry::default();
-        let max_rounds = self.client.0.callbacks.input_rounds;
-        for round in 0..=max_rounds {
-            match self.round(&retry).await? {
-                CallResponse::Complete(text) => return Ok((text, round)),
-                CallResponse::InputRequired(_) if round == max_rounds => break,
-                CallResponse::InputRequired(required) => {
-                    let version = self.client.0.session.version;
-                    retry = input::respond(&self.client.0.callbacks, required, round, version).await?;
-                }
-            }
-            // Every round is a request with its own id.
-            self.options.id = None;
-        }
-        Err(ClientError::TooManyRounds { method: M::METHOD, rounds: max_rounds })
+    pub(super) fn client(&self) -> &Client {
+        &self.exchange.client
     }
 }
 

@@ -23,6 +23,7 @@ mod list_handlers;
 mod negotiate;
 #[cfg(feature = "schema")]
 mod output_schemas;
+mod params;
 mod relay;
 mod renewal;
 mod requests;

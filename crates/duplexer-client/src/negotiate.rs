@@ -13,7 +13,7 @@ use duplexer_types::lifecycle::{
     DiscoverResult, EmptyParams, InitializeParams, InitializeResult, UnsupportedVersionData,
 };
 use duplexer_types::meta::key;
-use duplexer_types::methods::{Initialize, Initialized, Notification, Request, ServerDiscover};
+use duplexer_types::methods::{Initialize, Initialized, Method, Notification, Request};
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{ForRevision, Shape};
 
@@ -218,7 +218,7 @@ impl Negotiator<'_> {
 
     async fn discover(&self, version: ProtocolVersion) -> Result<Discovered, CallError> {
         let envelope = RequestEnvelope::new(version, self.identity)?;
-        let request = envelope.attach::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
+        let request = envelope.attach(Method::ServerDiscover, &EmptyParams::new(), JsonObject::new())?;
         let text = self.peer.request(request).await?;
         let result = serde_json::from_str(&text).map_err(CallError::Unexpected)?;
         Ok(Discovered { result, text })

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use bytestring::ByteString;
 use duplexer_types::json::{Json, JsonObject, find_member};
-use duplexer_types::methods::{Method, ResourcesSubscribe};
+use duplexer_types::methods::Method;
 use duplexer_types::resource::SubscribeParams;
 use tokio::sync::Notify;
 
@@ -188,7 +188,7 @@ impl Client {
         let level = log_level.map(|level| OutboundRequest::new(Method::LoggingSetLevel.name()).params(level));
         let subscriptions = resources.into_iter().filter_map(|uri| {
             let params = SubscribeParams::new(uri);
-            self.0.session.envelope.attach::<ResourcesSubscribe>(&params, JsonObject::new()).ok()
+            self.0.session.envelope.attach(Method::ResourcesSubscribe, &params, JsonObject::new()).ok()
         });
         for mut request in level.into_iter().chain(subscriptions) {
             self.0.timeouts.apply(&mut request.options);

@@ -10,12 +10,13 @@ use duplexer_types::json::{Json, JsonObject, find_member};
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::{self, key};
-use duplexer_types::methods::{Method, Request};
+use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion, feature};
-use duplexer_types::wire::{self, ForRevision, ResultBody, Shape, WireObject};
-use serde::ser::{Error as _, SerializeMap};
+use duplexer_types::wire::{self, ForRevision, ResultBody, Shape};
+use serde::ser::Error as _;
 
 use super::handler::Callbacks;
+use super::params::Params;
 use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::error::CallError;
 
@@ -95,17 +96,15 @@ impl RequestEnvelope {
     }
 
     /// Builds a request of the protocol with its metadata and headers.
-    pub(super) fn attach<M: Request>(
+    pub(super) fn attach(
         &self,
-        params: &M::Params,
+        method: Method,
+        params: &dyn Params,
         meta: JsonObject,
     ) -> Result<OutboundRequest, CallError> {
-        let meta = self.meta(meta);
-        let shape = Shape::new(self.version);
-        let params =
-            Json::encode(&ParamsWithMeta { params, meta: &meta, shape }).map_err(CallError::Encode)?;
-        let mut request = OutboundRequest::new(M::METHOD.name());
-        request.options.headers = self.headers(M::METHOD.name(), Some(params.as_str()));
+        let params = params.encode(self.version, &self.meta(meta)).map_err(CallError::Encode)?;
+        let mut request = OutboundRequest::new(method.name());
+        request.options.headers = self.headers(method.name(), Some(params.as_str()));
         Ok(request.params(params))
     }
 
@@ -176,22 +175,4 @@ pub(super) fn merge_headers(
         .filter(|(name, _)| !session.iter().any(|(taken, _)| taken.eq_ignore_ascii_case(name)))
         .collect();
     [session, others].concat()
-}
-
-/// Params in the shape of a revision, with their `_meta`.
-struct ParamsWithMeta<'a, P> {
-    params: &'a P,
-    meta: &'a JsonObject,
-    shape: Shape,
-}
-
-impl<P: WireObject> serde::Serialize for ParamsWithMeta<'_, P> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.params.members(self.shape, &mut map)?;
-        if !self.meta.is_empty() {
-            map.serialize_entry("_meta", self.meta)?;
-        }
-        map.end()
-    }
 }

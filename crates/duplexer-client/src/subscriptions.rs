@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use duplexer_types::json::JsonObject;
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::meta::key;
-use duplexer_types::methods::{Request, SubscriptionsListen};
+use duplexer_types::methods::Method;
 use duplexer_types::subscription::{SubscriptionFilter, SubscriptionsListenParams};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -118,10 +118,10 @@ impl Client {
     /// [`ClientError::Unavailable`] in the handshake era.
     #[doc(alias("subscribe", "notification"))]
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ListenStream, ClientError> {
-        self.check_available(SubscriptionsListen::METHOD)?;
+        self.check_available(Method::SubscriptionsListen)?;
         let params = SubscriptionsListenParams::new(filter);
         let mut request =
-            self.0.session.envelope.attach::<SubscriptionsListen>(&params, JsonObject::new())?;
+            self.0.session.envelope.attach(Method::SubscriptionsListen, &params, JsonObject::new())?;
         let (id, route) = self.0.routes.open();
         request.options.id = Some(id.clone());
         let mut listening = JoinSet::new();
@@ -151,7 +151,7 @@ impl Client {
             biased;
             outcome = acknowledged => outcome,
             () = self.0.timeouts.clock.run_for(self.0.timeouts.idle) => {
-                Err(CallError::timeout(SubscriptionsListen::METHOD.name()).into())
+                Err(CallError::timeout(Method::SubscriptionsListen.name()).into())
             }
         }
     }

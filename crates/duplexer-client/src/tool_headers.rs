@@ -11,6 +11,7 @@ use duplexer_types::page::PaginatedParams;
 use duplexer_types::tool::{CallToolParams, ListToolsResult};
 use duplexer_types::version::Era;
 
+use super::params::Params;
 use super::{Client, ClientError};
 use duplexer_core::dispatch::lock;
 
@@ -71,8 +72,8 @@ impl Client {
     }
 
     /// Returns the `Mcp-Param-*` headers of a request, if it is a call of a tool with annotations.
-    pub(super) fn param_headers(&self, params: &dyn Any) -> Vec<(String, String)> {
-        match params.downcast_ref::<CallToolParams>() {
+    pub(super) fn param_headers(&self, params: &dyn Params) -> Vec<(String, String)> {
+        match (params as &dyn Any).downcast_ref::<CallToolParams>() {
             Some(call) if self.era() == Era::Envelope => self.0.tool_headers.of(call),
             _ => Vec::new(),
         }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+
+use crate::dispatch::BoxFuture;
 
 /// Spawns tasks and waits until all of them have ended. Clones share the tasks.
 #[derive(Clone, Debug, Default)]
@@ -38,18 +39,21 @@ impl TaskTracker {
     /// # Panics
     ///
     /// Panics outside a runtime.
-    pub fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.spawn_on(work, &Handle::current())
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.spawn_boxed(Box::pin(work), &Handle::current())
     }
 
     /// Spawns a task on a runtime.
-    pub fn spawn_on<F>(&self, work: F, runtime: &Handle) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
+    pub fn spawn_on(
+        &self,
+        work: impl Future<Output = ()> + Send + 'static,
+        runtime: &Handle,
+    ) -> JoinHandle<()> {
+        self.spawn_boxed(Box::pin(work), runtime)
+    }
+
+    /// Spawns a task on a runtime. All tasks have one type: the runtime is compiled once per type of its tasks.
+    pub fn spawn_boxed(&self, work: BoxFuture<'static, ()>, runtime: &Handle) -> JoinHandle<()> {
         self.0.state.fetch_add(TASK, Ordering::Relaxed);
         runtime.spawn(TrackedFuture { work, _token: Token(Arc::clone(&self.0)) })
     }
@@ -85,20 +89,17 @@ impl Drop for Token {
     }
 }
 
-pin_project! {
-    /// A future that is dropped before its token.
-    struct TrackedFuture<F> {
-        #[pin]
-        work: F,
-        _token: Token,
-    }
+/// A future that is dropped before its token.
+struct TrackedFuture {
+    work: BoxFuture<'static, ()>,
+    _token: Token,
 }
 
-impl<F: Future> Future for TrackedFuture<F> {
-    type Output = F::Output;
+impl Future for TrackedFuture {
+    type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        self.project().work.poll(cx)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.work.as_mut().poll(cx)
     }
 }
 

@@ -1,11 +1,10 @@
 //! Elicitation: a server requests input from the user, through a form or a URL.
 
-use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
 
 use crate::error::{ErrorCode, ErrorObject};
 use crate::json::{Json, JsonObject};
-use crate::model::{model, open_enum};
+use crate::model::{model, open_enum, read_from_json};
 use crate::version::feature;
 use crate::wire::{Shape, Wire, WireObject};
 
@@ -112,18 +111,18 @@ impl serde::Serialize for ElicitParams {
     }
 }
 
-/// Form mode is the default.
-impl<'de> serde::Deserialize<'de> for ElicitParams {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::object_of(deserializer)?;
+impl ElicitParams {
+    /// Form mode is the default.
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
         match json.member("mode") {
             None | Some("\"form\"") => json.decode().map(Self::Form),
             Some("\"url\"") => json.decode().map(Self::Url),
             Some(_) => json.decode().map(|members: JsonObject| Self::Other(members)),
         }
-        .map_err(D::Error::custom)
     }
 }
+
+read_from_json!(object ElicitParams);
 
 model! {
     /// Result of an [`elicitation/create`](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions) request.

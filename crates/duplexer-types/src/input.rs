@@ -2,7 +2,7 @@
 
 use crate::elicitation::{ElicitParams, ElicitResult};
 use crate::json::{Json, JsonObject, Occurrence, find_members};
-use crate::model::model;
+use crate::model::{model, read_from_json};
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
 use crate::version::feature;
@@ -121,15 +121,17 @@ impl serde::Serialize for InputResponse {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for InputResponse {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::deserialize(deserializer)?;
+impl InputResponse {
+    #[expect(clippy::unnecessary_wraps, reason = "all types that are read from JSON have this signature")]
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
         let known = match find_members(json.as_str(), ["action", "model", "roots"]).unwrap_or_default() {
             [Occurrence::One(_), ..] => json.decode().ok().map(Self::Elicit),
             [_, Occurrence::One(_), _] => json.decode().ok().map(Self::CreateMessage),
             [.., Occurrence::One(_)] => json.decode().ok().map(Self::ListRoots),
             _ => None,
         };
-        Ok(known.unwrap_or(Self::Other(json)))
+        Ok(known.unwrap_or_else(|| Self::Other(json.clone())))
     }
 }
+
+read_from_json!(InputResponse);

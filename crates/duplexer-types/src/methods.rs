@@ -293,7 +293,8 @@ macro_rules! methods {
         }
 
         /// All rows, in the order of [`Method`].
-        pub const METHODS: &[Row] = &[
+        // A constant would compile the checks of all params once more in every crate that names it.
+        pub static METHODS: &[Row] = &[
             $(methods!(@row $request $rname Request [$($rclient)?] [$($rserver)?] $rparams $rphase [$($rmark),*]),)*
             $(methods!(@row $notification $nname Notification [$($nclient)?] [$($nserver)?] $nparams $nphase [$($nmark),*]),)*
         ];

@@ -232,6 +232,25 @@ macro_rules! model {
 }
 pub(crate) use model;
 
+/// Implements `Deserialize` for a type with a function `read` from [`Json`](crate::json::Json), or from an object where
+/// `object` is given. The function is not generic, so it is compiled once, not once in every crate that decodes the type.
+macro_rules! read_from_json {
+    ($name:ident) => {
+        $crate::model::read_from_json!(@with $name, <$crate::json::Json as serde::Deserialize>::deserialize);
+    };
+    (object $name:ident) => {
+        $crate::model::read_from_json!(@with $name, $crate::json::Json::object_of);
+    };
+    (@with $name:ident, $json:expr) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::read(&$json(deserializer)?).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use read_from_json;
+
 /// Declares objects that one member distinguishes. An unknown kind is kept verbatim.
 ///
 /// The caller implements `Wire`, because older revisions write some kinds differently: [`kinds!`] provides
@@ -279,17 +298,17 @@ macro_rules! kinds {
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let json = $crate::json::Json::object_of(deserializer)?;
-                let [kind] = $crate::json::find_members(json.as_str(), [$tag]).map_err(serde::de::Error::custom)?;
-                let known = match kind.one().and_then($crate::json::scan::string).as_deref() {
-                    $(Some($text) => Some(json.decode().map(Self::$variant).map_err(serde::de::Error::custom)?),)*
-                    _ => None,
-                };
-                Ok(known.unwrap_or(Self::Other(json)))
+        impl $name {
+            fn read(json: &$crate::json::Json) -> Result<Self, serde_json::Error> {
+                let [kind] = $crate::json::find_members(json.as_str(), [$tag])?;
+                match kind.one().and_then($crate::json::scan::string).as_deref() {
+                    $(Some($text) => json.decode().map(Self::$variant),)*
+                    _ => Ok(Self::Other(json.clone())),
+                }
             }
         }
+
+        $crate::model::read_from_json!(object $name);
     };
 }
 pub(crate) use kinds;

@@ -1,12 +1,10 @@
 //! Resources: data that a server offers for reading.
 
-use serde::de::Error as _;
-
 use crate::annotations::Annotations;
 use crate::icon::Icon;
 use crate::input::InputResponse;
 use crate::json::{Json, JsonObject, Occurrence, find_members};
-use crate::model::model;
+use crate::model::{model, read_from_json};
 use crate::wire::{Shape, Wire};
 
 model! {
@@ -244,14 +242,14 @@ impl serde::Serialize for ResourceContents {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for ResourceContents {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::object_of(deserializer)?;
-        let known = match find_members(json.as_str(), ["text", "blob"]).map_err(D::Error::custom)? {
+impl ResourceContents {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
+        match find_members(json.as_str(), ["text", "blob"])? {
             [Occurrence::One(_), _] => json.decode().map(Self::Text),
             [_, Occurrence::One(_)] => json.decode().map(Self::Blob),
-            _ => return Ok(Self::Other(json)),
-        };
-        known.map_err(D::Error::custom)
+            _ => Ok(Self::Other(json.clone())),
+        }
     }
 }
+
+read_from_json!(object ResourceContents);

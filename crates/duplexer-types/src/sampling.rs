@@ -1,11 +1,9 @@
 //! Sampling: a server requests a completion from the client's model.
 
-use serde::de::Error as _;
-
 use crate::annotations::Role;
 use crate::content::{AudioContent, Content, ImageContent, TextContent};
 use crate::json::{Json, JsonObject};
-use crate::model::{kinds, model, open_enum};
+use crate::model::{kinds, model, open_enum, read_from_json};
 use crate::tool::ToolDefinition;
 use crate::wire::handshake::{Messages, is_structured};
 use crate::wire::{Shape, Wire};
@@ -138,13 +136,14 @@ impl serde::Serialize for Blocks {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Blocks {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::deserialize(deserializer)?;
+impl Blocks {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
         let blocks = if json.is_object() { json.decode().map(|block| vec![block]) } else { json.decode() };
-        blocks.map(Self).map_err(D::Error::custom)
+        blocks.map(Self)
     }
 }
+
+read_from_json!(Blocks);
 
 kinds! {
     /// [Content block](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#content-types) of a sampling message.

@@ -3,7 +3,7 @@
 use serde::de::Error as _;
 
 use crate::json::{Json, JsonObject};
-use crate::model::model;
+use crate::model::{model, read_from_json};
 use crate::resource::ResourceDefinition;
 use crate::wire::{Shape, Wire};
 
@@ -75,18 +75,19 @@ impl serde::Serialize for SkillResources {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for SkillResources {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::deserialize(deserializer)?;
+impl SkillResources {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
         if json.as_str().starts_with('[') {
-            return json.decode().map(Self::Listed).map_err(D::Error::custom);
+            return json.decode().map(Self::Listed);
         }
         match json.decode::<String>().as_deref() {
             Ok(DYNAMIC) => Ok(Self::Dynamic),
-            _ => Err(D::Error::custom("expected a list of files, or \"dynamic\"")),
+            _ => Err(serde_json::Error::custom("expected a list of files, or \"dynamic\"")),
         }
     }
 }
+
+read_from_json!(SkillResources);
 
 model! {
     /// Result of a [`skills/list`](https://modelcontextprotocol.io/seps/2640-skills-extension) request: one page of skills.

@@ -1,13 +1,12 @@
 //! Tasks: requests whose results are retrieved later. The messages of the tasks extension (envelope era), and those of the
 //! experiment of 2025-11-25, which has the same content under other names.
 
-use serde::de::Error as _;
 use serde::ser::SerializeMap;
 
 use crate::error::ErrorObject;
 use crate::input::{InputRequest, InputResponse};
 use crate::json::{Json, JsonObject};
-use crate::model::{model, open_enum};
+use crate::model::{model, open_enum, read_from_json};
 use crate::version::feature;
 use crate::wire::envelope::plain_result;
 use crate::wire::{ForRevision, ResultBody, Shape, Wire, WireObject, object, result_type};
@@ -227,13 +226,12 @@ impl Detail {
     }
 
     /// Reads a task and its details from the same text. In 2025-11-25 a created task is a member.
-    fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(Task, Self), D::Error> {
-        let json = Json::object_of(deserializer)?;
-        if let Some(nested) = json.member("task") {
-            let task = serde_json::from_str(nested).map_err(D::Error::custom)?;
-            return Ok((task, json.decode().map_err(D::Error::custom)?));
-        }
-        Ok((json.decode().map_err(D::Error::custom)?, json.decode().map_err(D::Error::custom)?))
+    fn read(json: &Json) -> Result<(Task, Self), serde_json::Error> {
+        let task = match json.member("task") {
+            Some(nested) => serde_json::from_str(nested)?,
+            None => json.decode()?,
+        };
+        Ok((task, json.decode()?))
     }
 
     fn task(self, task: Task) -> DetailedTask {
@@ -241,11 +239,13 @@ impl Detail {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for DetailedTask {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Detail::read(deserializer).map(|(task, detail)| detail.task(task))
+impl DetailedTask {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
+        Detail::read(json).map(|(task, detail)| detail.task(task))
     }
 }
+
+read_from_json!(object DetailedTask);
 
 /// Declares a result whose members are those of a task.
 macro_rules! flat_result {
@@ -309,13 +309,15 @@ macro_rules! flat_result {
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let (task, mut detail) = Detail::read(deserializer)?;
+        impl $name {
+            fn read(json: &Json) -> Result<Self, serde_json::Error> {
+                let (task, mut detail) = Detail::read(json)?;
                 let meta = detail.meta.take();
                 Ok(Self { task: $read(task, detail), meta })
             }
         }
+
+        read_from_json!(object $name);
     };
 }
 

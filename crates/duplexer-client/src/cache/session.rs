@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_types::json::{Json, find_members};
-use duplexer_types::methods::{Method, Request};
+use duplexer_types::json::{JsonObject, find_members};
+use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
-use duplexer_types::wire::{ForRevision, Shape};
 use tokio::time::Instant;
 
 use super::store::{Key, Store};
 use super::{Cache, Scope, next_session};
 use crate::Change;
+use crate::params::Params;
 use duplexer_core::dispatch::lock;
 
 /// Maximum time for which a result is fresh: a day, whatever the server declares.
@@ -54,15 +54,16 @@ impl SessionCache {
     }
 
     /// Returns the place of a request, if results of its method and params can be cached.
-    pub(crate) fn lookup<M: Request>(
+    pub(crate) fn lookup(
         &self,
-        params: &M::Params,
+        method: Method,
+        params: &dyn Params,
         version: ProtocolVersion,
     ) -> Option<Lookup<'_>> {
-        if !M::METHOD.is_cacheable() || version.era() != Era::Envelope {
+        if !method.is_cacheable() || version.era() != Era::Envelope {
             return None;
         }
-        let params = Json::encode(&ForRevision(params, Shape::new(version))).ok()?;
+        let params = params.encode(version, &JsonObject::new()).ok()?;
         let [uri, cursor, responses, state] =
             find_members(params.as_str(), ["uri", "cursor", "inputResponses", "requestState"]).ok()?;
         if [cursor, responses, state].iter().any(|member| member.one().is_some()) {
@@ -70,7 +71,7 @@ impl SessionCache {
         }
         let uri = uri.one().map_or(Ok(String::new()), serde_json::from_str).ok()?;
         let generation = lock(&self.store).generation;
-        Some(Lookup { cache: self, version, method: M::METHOD, uri, generation })
+        Some(Lookup { cache: self, version, method, uri, generation })
     }
 
     /// Removes what a change makes stale, for all sessions with the same server.

@@ -5,14 +5,15 @@ use std::any::Any;
 use std::sync::Arc;
 
 use duplexer_types::json::Json;
-use duplexer_types::methods::{Method, Request};
+use duplexer_types::methods::Method;
 #[cfg(feature = "schema")]
 use duplexer_types::tool::CallToolParams;
 
-use super::Call;
+use super::exchange::Exchange;
 use crate::Client;
 #[cfg(feature = "schema")]
 use crate::output_schemas::OutputSchemas;
+use crate::params::Params;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, CallError};
 
@@ -66,29 +67,35 @@ pub struct CompletedCall<'a> {
 /// The validation of one result.
 type Validation<'a> = BoxFuture<'a, Result<(), BoxError>>;
 
-impl<M: Request> Call<M> {
+impl Exchange {
     /// Returns the validation of a final result, if there is one. Validators get only results that can be decoded.
     pub(super) fn validation<'a>(
         &'a self,
-        params: Option<&'a Json>,
+        #[cfg_attr(
+            not(feature = "schema"),
+            expect(unused_variables, reason = "only schemas depend on the tool")
+        )]
+        params: &'a dyn Params,
+        text_of_params: Option<&'a Json>,
         result: &'a str,
     ) -> Result<Option<Validation<'a>>, CallError> {
-        let (client, method) = (&self.client, M::METHOD);
+        let (client, method) = (&self.client, self.method);
+        let check = || (self.check)(result, client.0.session.result_revision);
         Ok(match &client.0.validator {
             None => None,
             Some(Validator::Custom(validator)) => {
-                self.decode(result)?;
-                let params = params.map_or("{}", Json::as_str);
+                check()?;
+                let params = text_of_params.map_or("{}", Json::as_str);
                 Some(validator.validate(CompletedCall { client, method, params, result }))
             }
             #[cfg(feature = "schema")]
             Some(Validator::OutputSchemas(schemas)) => {
-                let call = (&self.params as &dyn Any).downcast_ref::<CallToolParams>();
+                let call = (params as &dyn Any).downcast_ref::<CallToolParams>();
                 let tool = call.map(|call| &*call.name);
                 if !schemas.concern(method, tool) {
                     return Ok(None);
                 }
-                self.decode(result)?;
+                check()?;
                 Some(Box::pin(schemas.validate(client, tool, result)))
             }
         })

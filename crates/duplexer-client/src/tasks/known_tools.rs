@@ -4,12 +4,12 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use duplexer_types::methods::Request;
 use duplexer_types::task::TaskMetadata;
 use duplexer_types::tool::{CallToolParams, ListToolsResult, TaskSupport};
 use duplexer_types::version::feature;
 
-use crate::{Call, Client};
+use crate::Client;
+use crate::params::Params;
 use duplexer_core::dispatch::lock;
 
 /// Maximum number of tools that a session remembers.
@@ -61,24 +61,20 @@ impl Client {
             && self.0.session.capabilities.tasks.is_some()
             && self.0.known_tools.permits(tool, wish)
     }
-}
 
-impl<M: Request> Call<M> {
-    /// Asks for a task where the revision lets the client ask, and returns whether the call does.
-    pub(crate) fn ask_for_task(&mut self, wish: Wish) -> bool {
-        let client = self.client().clone();
-        let params: &mut dyn Any = self.params_mut();
-        let Some(params) = params.downcast_mut::<CallToolParams>() else { return false };
-        if client.wants_task(&params.name, wish) {
-            params.task.get_or_insert_with(TaskMetadata::new);
+    /// Asks for a task where the revision lets the client ask, and returns whether the params do.
+    pub(crate) fn ask_for_task(&self, params: &mut dyn Params, wish: Wish) -> bool {
+        if let Some(call) = (params as &mut dyn Any).downcast_mut::<CallToolParams>()
+            && self.wants_task(&call.name, wish)
+        {
+            call.task.get_or_insert_with(TaskMetadata::new);
         }
-        self.asks_for_task()
+        self.asks_for_task(params)
     }
 
-    /// Returns whether the call asks for a task, so that its answer creates one.
-    pub(crate) fn asks_for_task(&self) -> bool {
-        let params: &dyn Any = self.params();
-        let asks = params.downcast_ref::<CallToolParams>().is_some_and(|params| params.task.is_some());
-        asks && self.client().0.session.version.has(feature::TASK_EXPERIMENT)
+    /// Returns whether params ask for a task, so that the response creates one.
+    pub(crate) fn asks_for_task(&self, params: &dyn Params) -> bool {
+        let call = (params as &dyn Any).downcast_ref::<CallToolParams>();
+        call.is_some_and(|call| call.task.is_some()) && self.0.session.version.has(feature::TASK_EXPERIMENT)
     }
 }

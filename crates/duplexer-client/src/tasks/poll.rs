@@ -9,7 +9,7 @@ use std::time::Duration;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::InputResponse;
 use duplexer_types::json::{Json, JsonObject};
-use duplexer_types::methods::{TasksCancel, TasksResult, TasksUpdate};
+use duplexer_types::methods::{Method, TasksResult, TasksUpdate};
 use duplexer_types::task::{
     CancelTaskParams, DetailedTask, GetTaskParams, Task, TaskStatus, UpdateTaskParams,
 };
@@ -19,6 +19,7 @@ use tokio::time::sleep;
 use super::{TaskHandle, TaskOptions};
 use crate::input::{PendingResponse, run_callback};
 use crate::{Client, ClientError};
+use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{CallError, McpError};
 
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -53,7 +54,12 @@ impl<'a> Polling<'a> {
     }
 
     /// Polls until the task has ended, and returns the text of its result.
-    pub(super) async fn finish(mut self) -> Result<Json, ClientError> {
+    // Boxed here, because a future is compiled once more in every crate that awaits it.
+    pub(super) fn finish(self) -> BoxFuture<'a, Result<Json, ClientError>> {
+        Box::pin(self.poll())
+    }
+
+    async fn poll(mut self) -> Result<Json, ClientError> {
         if let Some(wait) = self.first_wait.take() {
             sleep(wait).await;
         }
@@ -209,7 +215,7 @@ impl Drop for CancelOnDrop {
         let Some(id) = self.id.take() else { return };
         let inner = &self.client.0;
         let request =
-            inner.session.envelope.attach::<TasksCancel>(&CancelTaskParams::new(id), JsonObject::new());
+            inner.session.envelope.attach(Method::TasksCancel, &CancelTaskParams::new(id), JsonObject::new());
         let Ok(mut request) = request else { return };
         request.options.timeout = Some(CANCEL_TIME);
         // Without the client: a task of the session must not keep the session alive.

@@ -16,7 +16,8 @@ use crate::kernel::envelope;
 use crate::kernel::principal::Principal;
 use crate::registry::RunningServer;
 use duplexer_core::dispatch::{
-    CallContext, Dispatch, DispatchOptions, JsonRpcDispatcher, Message, NoChannel, Outbound, Peer, RunError,
+    BoxFuture, CallContext, Dispatch, DispatchOptions, JsonRpcDispatcher, Message, NoChannel, Outbound, Peer,
+    RunError,
 };
 use duplexer_core::error::McpError;
 use duplexer_core::transport::Transport;
@@ -92,13 +93,17 @@ impl StreamServer {
     /// # Errors
     ///
     /// Fails if the transport fails.
-    pub async fn run(self) -> Result<(), RunError> {
-        self.run_and_close_within(|| CLOSE_BUDGET).await
+    // Boxed here, because a future is compiled once more in every crate that awaits it.
+    pub fn run(self) -> BoxFuture<'static, Result<(), RunError>> {
+        self.run_and_close_within(|| CLOSE_BUDGET)
     }
 
     /// Evaluates the budget of the close hooks when they start.
-    async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
-        run(self.dispatcher, Arc::new(self.router), budget).await
+    fn run_and_close_within<'a>(
+        self,
+        budget: impl FnOnce() -> Duration + Send + 'a,
+    ) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(run(self.dispatcher, Arc::new(self.router), budget))
     }
 }
 

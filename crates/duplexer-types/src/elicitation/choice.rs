@@ -2,8 +2,10 @@
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
+use crate::json::Json;
+use crate::model::read_from_json;
 use crate::version::feature;
 use crate::wire::{Shape, Wire, WireObject, object};
 
@@ -259,17 +261,19 @@ impl Wire for MultiSelectSchema {
     }
 }
 
-impl<'de> Deserialize<'de> for EnumSchema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut spelling = Spelling::deserialize(deserializer)?;
-        let choices = spelling.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
+impl EnumSchema {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
+        let mut spelling: Spelling = json.decode()?;
+        let choices = spelling.choices().ok_or_else(|| serde_json::Error::missing_field("enum"))?;
         let Spelling { title, description, default, .. } = spelling;
         Ok(Self { choices, title, description, default_value: default })
     }
 }
 
-impl<'de> Deserialize<'de> for MultiSelectSchema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+read_from_json!(EnumSchema);
+
+impl MultiSelectSchema {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Field {
@@ -281,9 +285,10 @@ impl<'de> Deserialize<'de> for MultiSelectSchema {
             default: Option<Vec<String>>,
         }
 
-        let Field { mut items, title, description, min_items, max_items, default } =
-            Field::deserialize(deserializer)?;
-        let choices = items.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
+        let Field { mut items, title, description, min_items, max_items, default } = json.decode()?;
+        let choices = items.choices().ok_or_else(|| serde_json::Error::missing_field("enum"))?;
         Ok(Self { choices, title, description, min_items, max_items, default_value: default })
     }
 }
+
+read_from_json!(MultiSelectSchema);

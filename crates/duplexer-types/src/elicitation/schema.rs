@@ -2,11 +2,11 @@
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::choice::{EnumSchema, MultiSelectSchema};
 use crate::json::{Json, JsonObject, find_members};
-use crate::model::{model, open_enum};
+use crate::model::{model, open_enum, read_from_json};
 use crate::version::{ProtocolVersion, Window};
 use crate::wire::{ForRevision, Shape, Wire, WireObject};
 
@@ -94,23 +94,25 @@ impl Serialize for FormSchema {
     }
 }
 
-impl<'de> Deserialize<'de> for FormSchema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut others = JsonObject::<Json>::deserialize(deserializer)?;
+impl FormSchema {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
+        let mut others: JsonObject = json.decode()?;
         others.remove("type");
         let mut take = |name| others.remove(name).unwrap_or_else(Json::null);
         let [properties, required, schema] = ["properties", "required", "$schema"].map(&mut take);
         if properties.is_null() {
-            return Err(D::Error::missing_field("properties"));
+            return Err(serde_json::Error::missing_field("properties"));
         }
         Ok(Self {
-            properties: properties.decode().map_err(D::Error::custom)?,
-            required: required.decode().map_err(D::Error::custom)?,
-            schema: schema.decode().map_err(D::Error::custom)?,
+            properties: properties.decode()?,
+            required: required.decode()?,
+            schema: schema.decode()?,
             others,
         })
     }
 }
+
+read_from_json!(object FormSchema);
 
 /// [Schema](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema) of a form field.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,10 +216,10 @@ impl Serialize for PrimitiveSchema {
     }
 }
 
-/// A field that cannot be decoded is kept verbatim: the other fields of its form stay usable.
-impl<'de> Deserialize<'de> for PrimitiveSchema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::object_of(deserializer)?;
+impl PrimitiveSchema {
+    /// A field that cannot be decoded is kept verbatim: the other fields of its form stay usable.
+    #[expect(clippy::unnecessary_wraps, reason = "all types that are read from JSON have this signature")]
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
         let [kind, values, titled] =
             find_members(json.as_str(), ["type", "enum", "oneOf"]).unwrap_or_default();
         let has_choices = values.one().or(titled.one()).is_some();
@@ -229,6 +231,8 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
             Some("\"array\"") => json.decode().ok().map(Self::MultiSelect),
             _ => None,
         };
-        Ok(known.unwrap_or(Self::Other(json)))
+        Ok(known.unwrap_or_else(|| Self::Other(json.clone())))
     }
 }
+
+read_from_json!(object PrimitiveSchema);

@@ -1,14 +1,14 @@
 //! Input requests inside a result, distinguished by their method.
 
-use serde::de::Error as _;
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::{ForRevision, Shape, Wire};
 use crate::input::InputRequest;
 use crate::json::{Json, Occurrence, find_members, scan};
 use crate::lifecycle::EmptyParams;
 use crate::methods::Method;
+use crate::model::read_from_json;
 
 impl InputRequest {
     /// Returns the method that the request has outside of a result.
@@ -51,19 +51,18 @@ impl Serialize for InputRequest {
     }
 }
 
-impl<'de> Deserialize<'de> for InputRequest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::object_of(deserializer)?;
-        let [name, params] =
-            find_members(json.as_str(), ["method", "params"]).map_err(D::Error::custom)?.map(Occurrence::one);
+impl InputRequest {
+    fn read(json: &Json) -> Result<Self, serde_json::Error> {
+        let [name, params] = find_members(json.as_str(), ["method", "params"])?.map(Occurrence::one);
         let method = name.and_then(scan::string).as_deref().and_then(Method::parse);
         let params = params.unwrap_or("{}");
-        let known = match method {
+        match method {
             Some(Method::ElicitationCreate) => serde_json::from_str(params).map(Self::Elicit),
             Some(Method::SamplingCreateMessage) => serde_json::from_str(params).map(Self::CreateMessage),
             Some(Method::RootsList) => Ok(Self::ListRoots),
-            _ => return Ok(Self::Other(json)),
-        };
-        known.map_err(D::Error::custom)
+            _ => Ok(Self::Other(json.clone())),
+        }
     }
 }
+
+read_from_json!(object InputRequest);

@@ -186,8 +186,7 @@ impl<I: Inbound> Connection<I> {
             return;
         }
         drop(table);
-        // Boxed: the runtime moves the future of a task several times, and this one is large.
-        self.tasks.spawn(Box::pin(Arc::clone(self).work()));
+        self.tasks.spawn(Arc::clone(self).work());
     }
 
     /// The task of one worker: handles and reads in turn until it is not needed any more.
