@@ -86,7 +86,17 @@ fn clients(arguments: &[String]) -> Result<(), String> {
 /// Pins of the proxies of others.
 const PROXIES: &str = "benches/proxies";
 /// Scenarios of a comparison of proxies, unless others are named. Those of others know sessions only.
-const PROXIED: [&str; 3] = ["stdio-echo-64", "http-envelope-16", "http-sessions-16"];
+const PROXIED: [&str; 9] = [
+    "stdio-echo-1",
+    "stdio-echo-64",
+    "stdio-add",
+    "stdio-list",
+    "stdio-read-64k",
+    "stdio-echo-64k",
+    "stdio-progress",
+    "http-envelope-16",
+    "http-sessions-16",
+];
 
 /// Compares proxies: the server itself is the first, to which the ratios refer. The CPU time is that of the proxy alone.
 fn proxies(arguments: &[String]) -> Result<(), String> {
@@ -113,15 +123,36 @@ fn proxies(arguments: &[String]) -> Result<(), String> {
     for command in &commands {
         load.arg("--beside").arg(command);
     }
-    if arguments.iter().all(|argument| argument.starts_with('-')) {
+    if !names_scenarios(arguments) {
         load.args(PROXIED);
     }
     process::run(load.args(arguments))
 }
 
+/// Returns whether one of the arguments is a scenario, and not an option or its value.
+fn names_scenarios(arguments: &[String]) -> bool {
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--seconds" | "--runs" | "--beside" => _ = rest.next(),
+            option if option.starts_with('-') => {}
+            _ => return true,
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{DOCUMENT, MARKER, process, scale};
+    use super::{DOCUMENT, MARKER, names_scenarios, process, scale};
+
+    #[test]
+    fn the_value_of_an_option_names_no_scenario() {
+        let names =
+            |line: &str| names_scenarios(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        assert!(!names("--seconds 3 --runs 2 --record"));
+        assert!(names("--seconds 3 stdio-echo-1"));
+    }
 
     #[test]
     fn the_document_has_a_place_for_the_table() {

@@ -21,7 +21,7 @@ use memchr::memmem::Finder;
 use crate::bridge::{envelope_server, handshake_server, listen, tasks};
 use crate::failure;
 use crate::link::Link;
-use crate::messages::{Call, Text};
+use crate::messages::{Call, Text, channel_of};
 use crate::pool::Pool;
 use crate::progress::ProgressRoute;
 use crate::translate::{method_of, one_line, result_for_handshake};
@@ -137,7 +137,7 @@ pub(crate) async fn dispatch(
     message: &Message,
 ) -> Result<Outcome, McpError> {
     let upstream = link.upstream().await?;
-    match (cx.protocol_version().era(), upstream.client.era()) {
+    let outcome = match (cx.protocol_version().era(), upstream.client.era()) {
         (Era::Envelope, Era::Handshake) => {
             Box::pin(handshake_server::request(pool, link, &upstream, cx, message)).await
         }
@@ -148,7 +148,13 @@ pub(crate) async fn dispatch(
             Box::pin(listen::forwarded(cx, message, &upstream)).await
         }
         _ => pass(pool, link, &upstream, cx, message).await,
+    };
+    // The server sent its notifications before its response.
+    let backlogs = upstream.messages.backlogs();
+    if backlogs.wait() {
+        Box::pin(backlogs.sent(&channel_of(cx))).await;
     }
+    outcome
 }
 
 /// Passes a request to a server of the same era as text, and the result back.
@@ -199,7 +205,7 @@ pub(crate) fn options(link: &Link, upstream: &Upstream, progress: Option<&Progre
 pub(crate) fn call_of(cx: &Context) -> Call {
     let is_handshake = cx.protocol_version().era() == Era::Handshake;
     Call {
-        channel: Arc::clone(cx.channel()),
+        channel: channel_of(cx),
         back_channel: is_handshake && cx.transport().back_channel == BackChannel::Open,
         level: if is_handshake { Some(LoggingLevel::Debug) } else { level_of(cx) },
         questions: None,

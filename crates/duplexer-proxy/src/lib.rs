@@ -7,6 +7,7 @@
 //! `forward` is a middleware that sees every message of a client; `link` holds the session on its behalf and opens it
 //! again; `messages` takes what the server sends back to the right request of the right client.
 
+mod backlog;
 mod bridge;
 mod connect;
 mod failure;

@@ -4,33 +4,28 @@
 //! the latest one is as good as any; where clients share a session, only a single request in flight is certain.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Waker};
 
 use bytestring::ByteString;
 use duplexer_client::{Change, Relay};
-use duplexer_core::dispatch::{BoxFuture, Channel, Message, NotifyFuture, Outbound, OutboundRequest, lock};
+use duplexer_core::dispatch::{BoxFuture, Channel, Message, Outbound, OutboundRequest, lock};
 use duplexer_core::error::{CallError, McpError};
-use duplexer_server::Connection;
+use duplexer_server::{Connection, Context};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::methods::Method;
 use serde::Deserialize;
-use tokio::task::JoinSet;
 
+use crate::backlog::Backlogs;
 use crate::bridge::listen;
 use crate::bridge::questions::{Question, Questions, Unanswered};
 use crate::bridge::tasks::Followed;
 use crate::failure;
 use crate::remote::Sessions;
 use crate::slots::Slots;
-
-/// Maximum number of notifications that wait for a client that reads slowly. Further ones are dropped.
-const MAX_WAITING: usize = 256;
 
 /// The messages of one session with the server.
 pub(crate) struct Messages {
@@ -42,13 +37,14 @@ pub(crate) struct Messages {
     listeners: Mutex<HashMap<RequestId, Listener>>,
     /// Tasks of a handshake server whose client is of the envelope era.
     followed: Arc<Followed>,
-    waiting: Mutex<JoinSet<()>>,
+    /// What clients that read slowly have not taken yet.
+    backlogs: Arc<Backlogs>,
 }
 
 /// A request of the client that the server works on.
 #[derive(Clone)]
 pub(crate) struct Call {
-    pub(crate) channel: Arc<dyn Channel>,
+    pub(crate) channel: Arc<dyn Outbound>,
     /// Whether requests of the server can be sent on the channel.
     pub(crate) back_channel: bool,
     /// Minimum level of log messages that the client has requested with it.
@@ -57,10 +53,15 @@ pub(crate) struct Call {
     pub(crate) questions: Option<Box<Questions>>,
 }
 
+/// Returns the channel to the client of a request.
+pub(crate) fn channel_of(cx: &Context) -> Arc<dyn Outbound> {
+    Arc::<dyn Channel>::clone(cx.channel())
+}
+
 /// A `subscriptions/listen` request of the client.
 #[derive(Clone)]
 pub(crate) struct Listener {
-    pub(crate) channel: Arc<dyn Channel>,
+    pub(crate) channel: Arc<dyn Outbound>,
     /// The client's id of it.
     pub(crate) id: Json,
 }
@@ -135,7 +136,7 @@ impl Messages {
             next: AtomicU64::new(0),
             listeners: Mutex::default(),
             followed: Arc::default(),
-            waiting: Mutex::default(),
+            backlogs: Arc::default(),
         }
     }
 
@@ -172,23 +173,15 @@ impl Messages {
         calls.latest(accepts).cloned()
     }
 
-    /// Sends a notification from the connection's own task, which must not wait.
-    fn send(&self, channel: &dyn Outbound, message: &Message) {
-        self.finish(channel.notify(message.method(), message.params().map(Text).as_ref().map(|it| it as _)));
+    /// Returns the way to clients that read slowly.
+    pub(crate) fn backlogs(&self) -> &Arc<Backlogs> {
+        &self.backlogs
     }
 
-    /// Sends what fits now; the rest waits for the client, up to a limit.
-    pub(crate) fn finish(&self, mut sending: NotifyFuture) {
-        if Pin::new(&mut sending).poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-            return;
-        }
-        let mut waiting = lock(&self.waiting);
-        while waiting.try_join_next().is_some() {}
-        if waiting.len() < MAX_WAITING {
-            waiting.spawn(sending);
-        } else {
-            tracing::warn!("a client reads too slowly: a notification of the server is dropped");
-        }
+    /// Sends a notification from the connection's own task, which must not wait.
+    fn send(&self, channel: &Arc<dyn Outbound>, message: &Message) {
+        let params = message.params().map(Text);
+        self.backlogs.send(channel, message.method(), params.as_ref().map(|params| params as _));
     }
 
     fn log(&self, message: &Message) {
@@ -198,7 +191,7 @@ impl Messages {
         }
         let Ok(Logged { level }) = message.decode() else { return };
         match self.latest(|call| call.level.is_some_and(|lowest| lowest <= level)) {
-            Some(call) => self.send(&*call.channel, message),
+            Some(call) => self.send(&call.channel, message),
             None if self.sessions == Sessions::PerClient => self.send_to_clients(message),
             None => tracing::debug!("a log message of a shared session belongs to no client"),
         }
@@ -206,7 +199,7 @@ impl Messages {
 
     fn send_to_clients(&self, message: &Message) {
         for connection in self.connections.all() {
-            self.send(&**connection.outbound(), message);
+            self.send(connection.outbound(), message);
         }
     }
 
@@ -220,7 +213,7 @@ impl Messages {
         if let Some(listener) = listener
             && let Some(params) = listen::with_subscription_id(message.params(), &listener.id)
         {
-            self.finish(listener.channel.notify(message.method(), Some(&params)));
+            self.backlogs.send(&listener.channel, message.method(), Some(&params));
         }
     }
 
@@ -248,7 +241,7 @@ impl Messages {
 }
 
 enum Target {
-    Call(Arc<dyn Channel>),
+    Call(Arc<dyn Outbound>),
     Connection(Arc<Connection>),
     Questions(Box<Questions>),
 }
@@ -309,7 +302,7 @@ impl Relay for Messages {
                 | Method::Tasks,
             ) => self.change(message),
             _ => match self.latest(|_| true) {
-                Some(call) => self.send(&*call.channel, message),
+                Some(call) => self.send(&call.channel, message),
                 None => self.send_to_clients(message),
             },
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use duplexer_core::dispatch::{CallOptions, Channel, Progress, lock};
+use duplexer_core::dispatch::{CallOptions, Outbound, Progress, lock};
 use duplexer_server::{Context, TypedParams};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::meta::key;
@@ -10,15 +10,16 @@ use duplexer_types::methods::Method;
 use duplexer_types::progress::ProgressParams;
 use duplexer_types::version::ProtocolVersion;
 
-use crate::messages::Messages;
+use crate::messages::{Messages, channel_of};
 
 /// Where the progress of a request goes. A client that sends a request again has a new token.
 #[derive(Clone)]
 pub(crate) struct ProgressRoute(Arc<Mutex<Route>>);
 
+#[derive(Clone)]
 struct Route {
     token: RequestId,
-    channel: Arc<dyn Channel>,
+    channel: Arc<dyn Outbound>,
     version: ProtocolVersion,
 }
 
@@ -29,7 +30,7 @@ impl Route {
             return None;
         }
         let token = cx.meta().progress_token?;
-        Some(Self { token, channel: Arc::clone(cx.channel()), version: cx.protocol_version() })
+        Some(Self { token, channel: channel_of(cx), version: cx.protocol_version() })
     }
 }
 
@@ -53,13 +54,10 @@ impl ProgressRoute {
     }
 
     fn report(&self, progress: Progress, messages: &Messages) {
-        let sending = {
-            let route = lock(&self.0);
-            let mut params = ProgressParams::new(route.token.clone(), progress.progress);
-            params.total = progress.total;
-            params.message = progress.message;
-            route.channel.notify(Method::Progress.name(), Some(&TypedParams(&params, route.version)))
-        };
-        messages.finish(sending);
+        let Route { token, channel, version } = lock(&self.0).clone();
+        let mut params = ProgressParams::new(token, progress.progress);
+        params.total = progress.total;
+        params.message = progress.message;
+        messages.backlogs().send(&channel, Method::Progress.name(), Some(&TypedParams(&params, version)));
     }
 }

@@ -20,7 +20,7 @@ use duplexer_types::wire;
 
 use crate::failure;
 use crate::link::Link;
-use crate::messages::Listener;
+use crate::messages::{Listener, channel_of};
 use crate::translate::{one_line, params_of};
 use crate::upstream::Upstream;
 
@@ -56,7 +56,7 @@ pub(crate) async fn forwarded(
     upstream: &Upstream,
 ) -> Result<Outcome, McpError> {
     let id = id_of(cx)?;
-    let listener = Listener { channel: cx.channel().clone(), id: id.clone() };
+    let listener = Listener { channel: channel_of(cx), id: id.clone() };
     let (far_id, _entry) = upstream.messages.listen(listener);
     let mut request = OutboundRequest::new(Method::SubscriptionsListen.name());
     request.params = params_of(message)?;
