@@ -232,6 +232,10 @@ impl<'a> FrameMembers<'a> {
     fn scan(scanner: &mut Scanner<'a>) -> Result<Self, NotJson> {
         let mut members = Self::default();
         let mut object = scanner.open_object()?;
+        // As most peers begin.
+        if scanner.skip_first(&mut object, r#""jsonrpc":"2.0""#) {
+            members.version.add(r#""2.0""#);
+        }
         while let Some(name) = scanner.next_name(&mut object)? {
             members.take(&name, scanner)?;
         }

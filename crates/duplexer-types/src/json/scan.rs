@@ -98,25 +98,52 @@ impl<'a> Scanner<'a> {
         Ok(Object { first: true })
     }
 
+    /// Consumes the first member of an object if it is written exactly like `member`. Returns whether it is.
+    #[inline]
+    pub(crate) fn skip_first(&mut self, object: &mut Object, member: &str) -> bool {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let is_here = object.first && rest.starts_with(member.as_bytes());
+        if is_here {
+            self.at += member.len();
+            object.first = false;
+        }
+        is_here
+    }
+
     /// Returns the name of the next member and consumes its colon; `None` at the end of the object.
     pub(crate) fn next_name(&mut self, object: &mut Object) -> Result<Option<Cow<'a, str>>, NotJson> {
-        match self.text.as_bytes().get(self.at..) {
+        let bytes = self.text.as_bytes();
+        match bytes.get(self.at..) {
             // Without white space, as nearly every peer writes it.
             Some([b'"', ..]) if object.first => self.at += 1,
             Some([b',', b'"', ..]) if !object.first => self.at += 2,
+            Some([b'}', ..]) => {
+                self.at += 1;
+                return Ok(None);
+            }
             _ if self.ends(object)? => return Ok(None),
             _ => {}
         }
         object.first = false;
         let start = self.at;
+        let end = start + plain_prefix(bytes.get(start..).ok_or(NotJson)?);
+        if let Some([b'"', b':', ..]) = bytes.get(end..) {
+            self.at = end + 2;
+            return Ok(Some(Cow::Borrowed(self.text.get(start..end).ok_or(NotJson)?)));
+        }
+        self.unusual_name(start).map(Some)
+    }
+
+    /// Returns a name with escapes, or with white space before its colon.
+    #[cold]
+    fn unusual_name(&mut self, start: usize) -> Result<Cow<'a, str>, NotJson> {
         let escapes = self.string_rest()?;
-        let inner = self.text.get(start..self.at - 1).ok_or(NotJson)?;
         let name = match escapes {
-            Escapes::None => Cow::Borrowed(inner),
+            Escapes::None => Cow::Borrowed(self.text.get(start..self.at - 1).ok_or(NotJson)?),
             Escapes::Some => string(self.since(start - 1)).ok_or(NotJson)?,
         };
         self.expect(b':')?;
-        Ok(Some(name))
+        Ok(name)
     }
 
     /// Consumes the end of an object, or else what stands before the text of its next name.

@@ -123,6 +123,31 @@ fn a_malformed_frame_keeps_its_readable_id() {
     }
 }
 
+/// The usual first member is skipped as a whole. Every other spelling of it means the same.
+#[test]
+fn the_version_is_recognized_in_every_spelling_and_once() {
+    for start in [
+        r#"{"jsonrpc":"2.0","#,
+        r#"{ "jsonrpc":"2.0","#,
+        r#"{"jsonrpc" :"2.0","#,
+        r#"{"jsonrpc": "2.0" ,"#,
+        r#"{"json\u0072pc":"2.0","#,
+        r#"{"jsonrpc":"\u0032.0","#,
+    ] {
+        let text = format!(r#"{start}"id":1,"method":"m"}}"#);
+        assert_eq!(read(&text), request(1_i64, call("m", None, None)), "{text}");
+        let twice = format!(r#"{start}"jsonrpc":"2.0","id":1,"method":"m"}}"#);
+        assert!(matches!(read(&twice), Err(Malformed::Invalid { id: Some(_), .. })), "{twice}");
+    }
+    for broken in
+        [r#"{"jsonrpc":"2.0""#, r#"{"jsonrpc":"2.0"x}"#, r#"{"jsonrpc":"2.0","#, r#"{"jsonrpc":"2.0",}"#]
+    {
+        assert_eq!(read(broken), Err(Malformed::NotJson), "{broken}");
+    }
+    assert!(matches!(read(r#"{"jsonrpc":"2.0"}"#), Err(Malformed::Invalid { id: None, .. })));
+    assert!(matches!(read(r#"{"jsonrpc":"2.0.1","id":1,"method":"m"}"#), Err(Malformed::Invalid { .. })));
+}
+
 /// A request that is nested too deeply is refused with its id, even if the id follows the nested part.
 #[test]
 fn nesting_is_bounded_and_the_id_still_found() {
