@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
-use super::TestInbound;
+use super::{EndsIdleTest, TestInbound};
 use crate::dispatch::{
     CallOptions, DirectDispatcher, DirectOptions, Dispatch, JsonRpcDispatcher, Outbound, OutboundRequest,
     RunError,
@@ -27,6 +27,7 @@ pub(super) struct Link {
     pub(super) left: End,
     pub(super) right: End,
     pub(super) runs: JoinSet<Result<(), RunError>>,
+    _idle: EndsIdleTest,
 }
 
 pub(super) struct End {
@@ -111,7 +112,7 @@ impl Kind {
         };
         // Both runs are polled once before the first request.
         tokio::task::yield_now().await;
-        Link { left, right, runs }
+        Link { left, right, runs, _idle: EndsIdleTest::new() }
     }
 }
 

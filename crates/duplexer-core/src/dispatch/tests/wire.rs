@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::task::JoinSet;
 
-use super::TestInbound;
+use super::{EndsIdleTest, TestInbound};
 use crate::dispatch::{Dispatch, DispatchOptions, JsonRpcDispatcher, Peer, RunError};
 use crate::transport::{TransportContext, lines};
 
@@ -23,6 +23,7 @@ pub(super) struct Wire {
     output: Lines<BufReader<DuplexStream>>,
     pub(super) peer: Peer,
     run: JoinSet<Result<(), RunError>>,
+    _idle: EndsIdleTest,
 }
 
 impl Wire {
@@ -42,7 +43,8 @@ impl Wire {
         let mut run = JoinSet::new();
         run.spawn(dispatcher.run(Arc::new(inbound)));
         tokio::task::yield_now().await;
-        Self { input: Some(input), output: BufReader::new(output).lines(), peer, run }
+        let output = BufReader::new(output).lines();
+        Self { input: Some(input), output, peer, run, _idle: EndsIdleTest::new() }
     }
 
     pub(super) async fn send_line(&mut self, line: &str) {
