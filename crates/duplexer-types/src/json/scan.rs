@@ -299,8 +299,15 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes a member name and its colon.
+    #[inline]
     fn name(&mut self) -> Result<(), NotJson> {
         self.expect(b'"')?;
+        let bytes = self.text.as_bytes();
+        let end = self.at + plain_prefix(bytes.get(self.at..).ok_or(NotJson)?);
+        if let Some([b'"', b':', ..]) = bytes.get(end..) {
+            self.at = end + 2;
+            return Ok(());
+        }
         self.string_rest()?;
         self.expect(b':')
     }
