@@ -1,6 +1,6 @@
 //! Progress of a forwarded request. Both sides have tokens of their own.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use duplexer_core::dispatch::{CallOptions, Outbound, Progress, lock};
 use duplexer_server::{Context, TypedParams};
@@ -9,6 +9,7 @@ use duplexer_types::meta::key;
 use duplexer_types::methods::Method;
 use duplexer_types::progress::ProgressParams;
 use duplexer_types::version::ProtocolVersion;
+use memchr::memmem::Finder;
 
 use crate::messages::{Messages, channel_of};
 
@@ -25,10 +26,9 @@ struct Route {
 
 impl Route {
     fn of(cx: &Context) -> Option<Self> {
+        static TOKEN: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(key::PROGRESS_TOKEN));
         // Few requests have a token, so most `_meta` are not read.
-        if !cx.raw_meta()?.contains(key::PROGRESS_TOKEN) {
-            return None;
-        }
+        TOKEN.find(cx.raw_meta()?.as_bytes())?;
         let token = cx.meta().progress_token?;
         Some(Self { token, channel: channel_of(cx), version: cx.protocol_version() })
     }
