@@ -4,6 +4,7 @@
 //! stopping, so that an id behind a deeply nested value can still be read.
 
 mod escapes;
+mod number;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -302,10 +303,10 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn name(&mut self) -> Result<(), NotJson> {
         self.expect(b'"')?;
-        let bytes = self.text.as_bytes();
-        let end = self.at + plain_prefix(bytes.get(self.at..).ok_or(NotJson)?);
-        if let Some([b'"', b':', ..]) = bytes.get(end..) {
-            self.at = end + 2;
+        let rest = self.text.as_bytes().get(self.at..).ok_or(NotJson)?;
+        let end = plain_prefix(rest);
+        if rest.get(end..).is_some_and(|rest| rest.starts_with(b"\":")) {
+            self.at += end + 2;
             return Ok(());
         }
         self.string_rest()?;
@@ -333,34 +334,6 @@ impl<'a> Scanner<'a> {
         } else {
             Err(NotJson)
         }
-    }
-
-    /// Reads a number of any size: decoding rejects it where a type cannot hold it.
-    fn number(&mut self) -> Result<(), NotJson> {
-        self.at += usize::from(self.byte() == Some(b'-'));
-        if self.byte() == Some(b'0') {
-            self.at += 1;
-        } else {
-            self.digits()?;
-        }
-        if self.byte() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(self.byte(), Some(b'e' | b'E')) {
-            self.at += 1;
-            self.at += usize::from(matches!(self.byte(), Some(b'+' | b'-')));
-            self.digits()?;
-        }
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), NotJson> {
-        let start = self.at;
-        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        if self.at > start { Ok(()) } else { Err(NotJson) }
     }
 
     /// Consumes a string whose opening quote has been consumed.
