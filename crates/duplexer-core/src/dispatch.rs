@@ -37,8 +37,8 @@ pub use control_messages::cancelled;
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use jsonrpc::{
-    CancelMode, DispatchLimits, DispatchOptions, FailureMode, JsonRpcDispatcher, Observer, Peer, RunError,
-    Unreadable, Writes, start_watchdog,
+    AnnouncedWatchdog, CancelMode, DispatchLimits, DispatchOptions, FailureMode, JsonRpcDispatcher, Observer,
+    Peer, RunError, Unreadable, Writes,
 };
 pub use message::Message;
 pub use outbound::{

@@ -60,13 +60,19 @@ pub(crate) trait LockedCalls: Send + Sync {
     /// Runs `act` with the lock held.
     fn with_calls<R>(&self, act: impl FnOnce(&mut Calls<Self::Incoming>) -> R) -> R;
 
-    /// Registers an outgoing call under the chosen id, or under a fresh one.
-    fn register(&self, chosen: Option<RequestId>, call: PendingCall) -> Result<RequestId, CallError> {
+    /// Registers an outgoing call under the chosen id, or under a fresh one. Returns also how many are outstanding then.
+    fn register(
+        &self,
+        chosen: Option<RequestId>,
+        call: PendingCall,
+    ) -> Result<(RequestId, usize), CallError> {
         self.with_calls(|calls| match calls.phase {
             Phase::Idle => Err(CallError::NotRunning),
             Phase::Closed => Err(CallError::Closed),
             Phase::Running => {
-                calls.outgoing.register(chosen, call).map_err(|Taken(id)| CallError::DuplicateId(id))
+                let registered = calls.outgoing.register(chosen, call);
+                let id = registered.map_err(|Taken(id)| CallError::DuplicateId(id))?;
+                Ok((id, calls.outgoing.len()))
             }
         })
     }

@@ -44,10 +44,8 @@ impl Latch {
 
     /// Waits until the flag is set.
     pub async fn wait(&self) {
+        // Notices changes from here on, so that one after the check of the flag is not missed.
         let changed = self.changed.notified();
-        tokio::pin!(changed);
-        // Registered before the flag is checked, so that a change in between is not missed.
-        changed.as_mut().enable();
         if !self.is_set() {
             changed.await;
         }

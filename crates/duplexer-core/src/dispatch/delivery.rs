@@ -75,9 +75,8 @@ impl WriteProgress {
     /// Resolves when everything up to `position` is lost, or is written after it had to wait. Never, if it is written at once.
     pub(crate) async fn late_delivery(&self, position: u64, has_ended: impl Fn() -> bool) -> Delivery {
         loop {
+            // Notices changes from here on.
             let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
             if self.is_written(position) {
                 if self.was_late(position) {
                     return Delivery::Written;

@@ -32,7 +32,7 @@ use crate::error::McpError;
 use crate::transport::{FrameReader, Transport, TransportError};
 
 pub use peer::Peer;
-pub use shared::start_watchdog;
+pub use shared::AnnouncedWatchdog;
 
 /// Dispatcher of one connection: reads frames, hands requests to [`Inbound`], and correlates responses.
 pub struct JsonRpcDispatcher {

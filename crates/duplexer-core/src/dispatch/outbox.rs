@@ -24,6 +24,8 @@ pub(crate) const MAX_CONTROL_FRAMES: usize = 64;
 
 pub(crate) struct Outbox {
     queue: Mutex<Queue>,
+    /// Whether the queue has frames: changed with its lock held, and read without.
+    has_frames: AtomicBool,
     writer: Mutex<Writer>,
     /// Wakes the writer task.
     work: Notify,
@@ -98,6 +100,7 @@ impl Outbox {
     pub(crate) fn new(transport: Box<dyn FrameWriter>) -> Self {
         Self {
             queue: Mutex::new(Queue::default()),
+            has_frames: AtomicBool::new(false),
             writer: Mutex::new(Writer {
                 transport: Some(transport),
                 current: Frames::default(),
@@ -118,7 +121,7 @@ impl Outbox {
         admission: Admission,
     ) -> Enqueued {
         let frame = one_line(frame);
-        lock(&self.queue).take(admission, frame.len(), |frames| frames.push(&frame, meta))
+        self.take(&mut lock(&self.queue), admission, frame.len(), |frames| frames.push(&frame, meta))
     }
 
     /// Queues a frame whose buffer can be exchanged for another one, if it is admitted at once.
@@ -142,8 +145,23 @@ impl Outbox {
         }
         let size = frame.len();
         let mut queue = lock(&self.queue);
-        let enqueued = queue.take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, meta));
+        let enqueued =
+            self.take(&mut queue, Admission::Ordinary, size, |frames| frames.push_buffer(frame, meta));
         (enqueued, queue.frames.len())
+    }
+
+    fn take(
+        &self,
+        queue: &mut Queue,
+        admission: Admission,
+        size: usize,
+        push: impl FnOnce(&mut Frames),
+    ) -> Enqueued {
+        let enqueued = queue.take(admission, size, push);
+        if let Enqueued::Queued(_) = enqueued {
+            self.has_frames.store(true, Ordering::Release);
+        }
+        enqueued
     }
 
     /// Queues a frame, waiting for capacity. `None` if the peer is gone.
@@ -238,9 +256,10 @@ impl Outbox {
         }
     }
 
-    /// Returns whether no frame is queued.
+    /// Returns whether no frame is queued, as far as this task knows: one that another task queues meanwhile is that task's to
+    /// have written.
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.queue).frames.is_empty()
+        !self.has_frames.load(Ordering::Acquire)
     }
 
     /// Writes as much as the transport takes without waiting.
@@ -296,6 +315,7 @@ impl Outbox {
                     return Poll::Ready(());
                 }
                 std::mem::swap(&mut writer.current, &mut queue.frames);
+                self.has_frames.store(false, Ordering::Release);
                 queue.control = 0;
                 drop(queue);
                 self.capacity_freed.notify_waiters();
@@ -330,6 +350,7 @@ impl Outbox {
         let mut queue = lock(&self.queue);
         queue.closed = true;
         queue.frames = Frames::default();
+        self.has_frames.store(false, Ordering::Release);
         drop(queue);
         self.capacity_freed.notify_waiters();
         self.progress.end();

@@ -44,8 +44,10 @@ pub(crate) trait CallTransport: Send + Sync {
     /// Returns the table that the peer's response is looked up in.
     fn table(&self) -> &Self::Table;
 
-    /// Called once the request is in the table.
-    fn registered(&self) {}
+    /// Called once the request is in the table, with the number of requests in it.
+    fn registered(&mut self, outstanding: usize) {
+        let _ = outstanding;
+    }
 
     /// Begins the request at once if the caller can poll its exchange with the peer. `frame` is taken then.
     fn begin(&self, id: &RequestId, frame: &mut Vec<u8>) -> Option<Box<dyn PolledExchange>> {
@@ -101,7 +103,7 @@ struct BegunCall<T: CallTransport> {
 
 impl<T: CallTransport> BegunCall<T> {
     fn new(
-        transport: T,
+        mut transport: T,
         hook: Option<&dyn OutboundHook>,
         request: OutboundRequest,
         params: Option<Params>,
@@ -109,8 +111,8 @@ impl<T: CallTransport> BegunCall<T> {
         let OutboundRequest { method, mut meta, options, .. } = request;
         let (sender, response) = oneshot::channel();
         let entry = PendingCall { response: sender, on_progress: options.on_progress.clone() };
-        let id = transport.table().register(options.id.clone(), entry)?;
-        transport.registered();
+        let (id, outstanding) = transport.table().register(options.id.clone(), entry)?;
+        transport.registered(outstanding);
         let on_drop = options.on_drop;
         let mut registration = Registration { transport, id, on_drop, is_sent: false, exchange: None };
         let id = &registration.id;

@@ -412,6 +412,33 @@ fn the_watchdog_does_not_sleep_through_a_poll() {
     );
 }
 
+/// A connection that registers before the announced thread runs is watched by that thread; without an announcement, or after
+/// it was withdrawn, the connection starts the thread.
+#[test]
+fn an_announced_watchdog_is_not_started_by_a_connection() {
+    check_random(
+        || {
+            let watchdog = Watchdog::default();
+            let (noticed, _) = shuttle::sync::mpsc::channel();
+            let connection: Arc<dyn Watched> =
+                Arc::new(Connection { polls: PollCounter::default(), noticed });
+            watchdog.announce();
+            watchdog.watch(Arc::downgrade(&connection), || panic!("its thread was announced"));
+            let mut entries = Vec::new();
+            assert!(!watchdog.collect(&mut entries), "there is a connection to watch");
+            assert_eq!(entries.len(), 1);
+            watchdog.withdraw();
+            let mut starts = 0;
+            watchdog.watch(Arc::downgrade(&connection), || {
+                starts += 1;
+                Ok(thread::current())
+            });
+            assert_eq!(starts, 1);
+        },
+        10,
+    );
+}
+
 /// A connection is dropped as idle while one of its handlers is about to be polled: exactly one side keeps it watched.
 #[test]
 fn a_poll_that_meets_the_end_of_the_watch_is_watched_once() {

@@ -1,6 +1,7 @@
 //! The end of a connection, in bounded time. Every accepted request is answered.
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use duplexer_types::jsonrpc;
@@ -79,10 +80,10 @@ impl Shared {
         self.close_outgoing();
         let mut table = lock(&self.table);
         let reader = table.workers.close_reader();
-        table.workers.activate_idle();
+        let idle = table.workers.activate_idle();
         drop(table);
         drop(reader);
-        self.worker_needed.notify_waiters();
+        idle.for_each(Waker::wake);
     }
 
     /// Aborts every handler and returns the calls that are still to be answered.
@@ -93,7 +94,7 @@ impl Shared {
         drop(table);
         drop(queued);
         for call in &rest {
-            call.cancellation.cancel();
+            call.interrupt();
         }
         self.abort.set();
         rest

@@ -12,6 +12,7 @@ use super::CancelMode;
 use super::Connection;
 use super::admission::{Accepted, Finished, Job};
 use super::shared::{Call, Shared};
+use crate::dispatch::outbound::BoxFuture;
 use crate::dispatch::outbox::Enqueued;
 use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{CallContext, Inbound, Message, lock};
@@ -23,6 +24,13 @@ enum Run<T> {
     Returned(T),
     Panicked(McpError),
     Interrupted,
+}
+
+/// Whether the worker of a handler counts as active when it ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Worker {
+    Active,
+    Suspended,
 }
 
 /// The method of a message whose handler runs, for the log. Only a custom one shares the message.
@@ -64,18 +72,20 @@ impl<I: Inbound> Connection<I> {
     async fn run_request(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, message, unanswered } = accepted;
         let method = Label::of(&message);
-        let outcome = if call.cancellation.is_cancelled() {
-            None
+        let (outcome, worker) = if call.cancellation.is_cancelled() {
+            (None, Worker::Active)
         } else {
             // A block around the call: it can panic before there is a future.
             let handler = || async { self.inbound.request(cx, message).await };
-            match self.supervise(Some(&call), handler).await {
+            let (run, worker) = self.supervise(Some(&call), handler).await;
+            let outcome = match run {
                 Run::Returned(outcome) => Some(outcome),
                 Run::Panicked(error) => Some(Err(error)),
                 Run::Interrupted => None,
-            }
+            };
+            (outcome, worker)
         };
-        if let Some(frame) = self.shared.finish_request(&call, outcome, method.name(), unanswered) {
+        if let Some(frame) = self.shared.finish_request(&call, outcome, worker, method.name(), unanswered) {
             // The peer reads slowly: the request counts as running until its response is queued.
             self.suspend();
             self.shared.outbox.flush();
@@ -87,19 +97,23 @@ impl<I: Inbound> Connection<I> {
     async fn run_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
         let method = Label::of(&call);
         let handler = || async { self.inbound.notification(cx, call).await };
-        if let Run::Panicked(error) = self.supervise(None, handler).await {
+        let (run, worker) = self.supervise(None, handler).await;
+        if worker == Worker::Suspended {
+            self.resume();
+        }
+        if let Run::Panicked(error) = run {
             error.to_wire(method.name());
             self.shared.fail_run(error);
         }
     }
 
     /// Polls a handler, catches its panics, and drops it when it is interrupted. The handler is a function, because moving a
-    /// future costs as much as its size.
+    /// future costs as much as its size. The caller resumes a suspended worker.
     async fn supervise<F: Future>(
         self: &Arc<Self>,
         call: Option<&Call>,
         handler: impl FnOnce() -> F,
-    ) -> Run<F::Output> {
+    ) -> (Run<F::Output>, Worker) {
         let shared = &self.shared;
         let mut handler = pin!(Some(handler()));
         // Made only when needed: most handlers end at the first poll.
@@ -112,37 +126,41 @@ impl<I: Inbound> Connection<I> {
             }
             let interrupted = interrupted.get_or_insert_with(|| {
                 self.suspend();
-                Box::pin(interruption(shared, call))
+                Interruption::of(shared, call)
             });
             shared.flush_before_waiting(usize::from(call.is_some()));
-            interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
+            interrupted.poll(cx).map(|()| Run::Interrupted)
         })
         .await;
-        if interrupted.is_some() {
-            self.resume();
-        }
+        let worker = if interrupted.is_some() { Worker::Suspended } else { Worker::Active };
         match catch_unwind(|| handler.set(None)) {
-            Ok(()) => run,
+            Ok(()) => (run, worker),
             Err(failure) => {
                 let _ = catch_unwind(|| drop(run));
-                Run::Panicked(failure)
+                (Run::Panicked(failure), worker)
             }
         }
     }
 }
 
 impl Shared {
-    /// Answers a request whose handler has ended, unless the peer has cancelled it. Returns a response that the outbox has no
+    /// Answers a request whose handler has ended, unless the peer has cancelled it. Resumes its worker. Returns a response that the outbox has no
     /// capacity for.
     fn finish_request<B: Body>(
         &self,
         call: &Call,
         outcome: Option<Result<B, McpError>>,
+        worker: Worker,
         method: &str,
         unanswered: Option<OnUnanswered>,
     ) -> Option<Vec<u8>> {
         call.end();
-        let is_pending = lock(&self.table).calls.incoming.finish(&call.id, call.generation).is_some();
+        let mut table = lock(&self.table);
+        if worker == Worker::Suspended {
+            table.workers.resume();
+        }
+        let is_pending = table.calls.incoming.finish(&call.id, call.generation).is_some();
+        drop(table);
         match outcome {
             Some(outcome) if is_pending => self.respond(call, outcome, method),
             outcome => {
@@ -198,12 +216,26 @@ fn write_response<B: Body>(
     Some(failure)
 }
 
-/// Resolves when a handler is to be dropped. The end of a connection also cancels every request in flight, so that one wait is
-/// enough.
-async fn interruption(shared: &Shared, call: Option<&Call>) {
-    match call {
-        Some(call) if shared.options.cancel == CancelMode::Interrupt => call.cancellation.cancelled().await,
-        _ => shared.abort.wait().await,
+/// What ends a handler early. The end of a connection also cancels every request in flight, so that one wait is enough.
+enum Interruption<'a> {
+    Cancelled(&'a Call),
+    /// Boxed: it would enlarge the future of every request.
+    Aborted(BoxFuture<'a, ()>),
+}
+
+impl<'a> Interruption<'a> {
+    fn of(shared: &'a Shared, call: Option<&'a Call>) -> Self {
+        match call {
+            Some(call) if shared.options.cancel == CancelMode::Interrupt => Self::Cancelled(call),
+            _ => Self::Aborted(Box::pin(shared.abort.wait())),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Cancelled(call) => call.poll_interrupted(cx),
+            Self::Aborted(aborted) => aborted.as_mut().poll(cx),
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use duplexer_types::jsonrpc::{self, Body, RequestId};
 use super::Writes;
 use super::handle::with_scratch;
 use super::shared::Shared;
-use crate::dispatch::call_table::LockedCalls as _;
 use crate::dispatch::delivery::Delivery;
 use crate::dispatch::outbound::{BoxFuture, CallOptions, NotifyFuture, OnDrop, Outbound, OutboundRequest};
 use crate::dispatch::outbox::{Admission, Enqueued};
@@ -79,7 +78,12 @@ impl Shared {
         }
         let params = request.params.take().map(Params::Json);
         let params = verbatim.map(Params::Text).or(params);
-        outgoing_call::call(Queued { shared: self, meta }, self.options.hook.as_deref(), request, params)
+        outgoing_call::call(
+            Queued { shared: self, meta, overlaps: false },
+            self.options.hook.as_deref(),
+            request,
+            params,
+        )
     }
 
     pub(super) fn notify(
@@ -144,6 +148,8 @@ fn meta(options: &mut CallOptions, related: Option<RequestId>) -> Option<Box<Fra
 struct Queued<'a> {
     shared: &'a Shared,
     meta: Option<Box<FrameMeta>>,
+    /// Another request was outstanding when this one was made.
+    overlaps: bool,
 }
 
 impl Queued<'_> {
@@ -154,10 +160,11 @@ impl Queued<'_> {
     /// Has the request written: at once if the peer waits for nothing else, because another task would have to be woken for
     /// it. The first one after calls that overlapped is collected too: others probably follow.
     fn flush(&self) {
-        let Shared { outbox, overlapped, .. } = self.shared;
-        let overlaps = self.shared.with_calls(|calls| calls.outgoing.len() > 1);
-        let overlapped = overlapped.swap(overlaps, Ordering::Relaxed);
-        let may_collect = overlapped && self.shared.options.writes == Writes::Collected;
+        let Self { shared: Shared { outbox, overlapped, .. }, overlaps, .. } = *self;
+        // Not exchanged at once, which would cost more: it is a hint.
+        let was_overlapped = overlapped.load(Ordering::Relaxed);
+        overlapped.store(overlaps, Ordering::Relaxed);
+        let may_collect = was_overlapped && self.shared.options.writes == Writes::Collected;
         if !overlaps && !may_collect && !outbox.is_flushed_by_worker() {
             outbox.flush();
         } else if self.shared.options.writes == Writes::Collected {
@@ -176,7 +183,8 @@ impl CallTransport for Queued<'_> {
     }
 
     /// A reader that waits for capacity must read on now, or it would never see the response.
-    fn registered(&self) {
+    fn registered(&mut self, outstanding: usize) {
+        self.overlaps = outstanding > 1;
         self.shared.capacity_freed.notify_one();
     }
 

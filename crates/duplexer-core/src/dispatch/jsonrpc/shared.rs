@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{Body, RequestId};
@@ -25,11 +26,27 @@ use crate::transport::{BackChannel, FrameWriter};
 /// Watches the connections of this process.
 static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(Watchdog::default);
 
-/// Starts what watches handlers that compute without awaiting. Otherwise it starts with the first handler, which waits for
-/// that. For `run_stdio`, whose first thread has nothing else to do.
+/// The promise to start what watches handlers that compute without awaiting, within milliseconds. Without it, the first
+/// handler starts that, and waits for its thread.
 #[doc(hidden)]
-pub fn start_watchdog() {
-    WATCHDOG.prepare();
+#[derive(Debug)]
+pub struct AnnouncedWatchdog(());
+
+impl AnnouncedWatchdog {
+    pub fn announce() -> Self {
+        WATCHDOG.announce();
+        Self(())
+    }
+
+    pub fn start(&self) {
+        WATCHDOG.prepare();
+    }
+}
+
+impl Drop for AnnouncedWatchdog {
+    fn drop(&mut self) {
+        WATCHDOG.withdraw();
+    }
 }
 
 pub(super) struct Shared {
@@ -48,8 +65,6 @@ pub(super) struct Shared {
     pub(super) overlapped: AtomicBool,
     /// Notified by the watchdog: handlers take long, and other requests should not wait for them.
     pub(super) stalled: Notify,
-    /// Wakes an idle worker.
-    pub(super) worker_needed: Notify,
 }
 
 /// Everything that changes, behind one lock.
@@ -78,7 +93,6 @@ impl Shared {
             polls: PollCounter::default(),
             overlapped: AtomicBool::new(false),
             stalled: Notify::new(),
-            worker_needed: Notify::new(),
         }
     }
 
@@ -202,6 +216,8 @@ pub(super) struct Call {
     pub(super) back_channel: BackChannel,
     /// Occurs when the peer cancels the request or the connection is aborted. The handler can observe it.
     pub(super) cancellation: Cancellation,
+    /// Wakes the worker that runs the handler when the request is cancelled.
+    worker: Mutex<Option<Waker>>,
     /// The peer has cancelled the request: it is never answered.
     cancelled: AtomicBool,
     /// The handler has ended: nothing more is sent on behalf of this request.
@@ -223,6 +239,7 @@ impl Call {
             schedule,
             back_channel,
             cancellation: Cancellation::new(),
+            worker: Mutex::new(None),
             cancelled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
@@ -230,6 +247,23 @@ impl Call {
 
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Cancels the request for its handler, and wakes the worker that runs it.
+    pub(super) fn interrupt(&self) {
+        self.cancellation.cancel();
+        let worker = lock(&self.worker).take();
+        if let Some(worker) = worker {
+            worker.wake();
+        }
+    }
+
+    /// Resolves when the request is cancelled. Only the worker that runs it polls.
+    pub(super) fn poll_interrupted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        // Registered before the check, so that a cancellation in between is not missed.
+        let replaced = lock(&self.worker).replace(cx.waker().clone());
+        drop(replaced);
+        if self.cancellation.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     pub(super) fn end(&self) {
@@ -244,7 +278,7 @@ impl Call {
 impl Cancellable for Arc<Call> {
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
-        self.cancellation.cancel();
+        self.interrupt();
     }
 }
 

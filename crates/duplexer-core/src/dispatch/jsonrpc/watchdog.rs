@@ -76,15 +76,24 @@ pub(crate) struct Watchdog {
 struct Registry {
     /// Connections that the thread has not taken over yet.
     new: Vec<Weak<dyn Watched>>,
-    thread: Option<Thread>,
+    thread: WatchdogThread,
     /// The thread is parked, or about to park, until a connection registers.
     is_parked: bool,
 }
 
+#[derive(Default)]
+enum WatchdogThread {
+    #[default]
+    NotStarted,
+    /// The program starts it soon.
+    Announced,
+    Running(Thread),
+}
+
 impl Registry {
     fn ensure_thread(&mut self, start: impl FnOnce() -> io::Result<Thread>) -> io::Result<()> {
-        if self.thread.is_none() {
-            self.thread = Some(start()?);
+        if matches!(self.thread, WatchdogThread::NotStarted) {
+            self.thread = WatchdogThread::Running(start()?);
         }
         Ok(())
     }
@@ -111,16 +120,33 @@ impl Watchdog {
         registry.new.push(connection);
         // A thread that ticks is not woken: an early check would take a short tick for stalled handlers.
         if std::mem::take(&mut registry.is_parked)
-            && let Some(thread) = &registry.thread
+            && let WatchdogThread::Running(thread) = &registry.thread
         {
             thread.unpark();
         }
     }
 
-    /// Starts the thread before there is a connection, so that the first handler need not wait for it.
+    /// Announces that [`Self::prepare`] will start the thread soon, so that the first handler does not.
+    pub(crate) fn announce(&self) {
+        let mut registry = lock(&self.registry);
+        if matches!(registry.thread, WatchdogThread::NotStarted) {
+            registry.thread = WatchdogThread::Announced;
+        }
+    }
+
+    /// Starts the thread, unless it runs.
     pub(crate) fn prepare(&'static self) {
-        // If it fails, the first handler tries again and reports it.
+        self.withdraw();
+        // If it fails, the next handler tries again and reports it.
         let _ = lock(&self.registry).ensure_thread(|| self.start());
+    }
+
+    /// Withdraws an announcement: the next handler starts the thread.
+    pub(crate) fn withdraw(&self) {
+        let mut registry = lock(&self.registry);
+        if matches!(registry.thread, WatchdogThread::Announced) {
+            registry.thread = WatchdogThread::NotStarted;
+        }
     }
 
     /// Starts the thread.

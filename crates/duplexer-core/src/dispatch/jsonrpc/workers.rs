@@ -6,8 +6,9 @@
 //! the watchdog adds workers.
 
 use std::collections::VecDeque;
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::{Arc, MutexGuard};
+use std::task::{Poll, Waker};
 
 use tokio::task::{JoinHandle, coop};
 
@@ -26,8 +27,10 @@ const MAX_IDLE: usize = 64;
 pub(super) struct Workers {
     /// Workers whose handler does not wait: at least one while there is work.
     active: usize,
-    /// Workers without work. Each waits for `worker_needed`.
-    idle: usize,
+    /// Workers without work, in the order of their numbers.
+    idle: Vec<IdleWorker>,
+    /// How often a worker became idle.
+    idled: u64,
     reader: ReaderSlot,
     /// How often the reader was taken.
     turns: u64,
@@ -50,6 +53,12 @@ enum ReaderSlot {
 enum Work {
     Handle(Job),
     Read(FrameSource),
+}
+
+/// A worker without work. It is taken out of the table when it is needed.
+struct IdleWorker {
+    number: u64,
+    waker: Waker,
 }
 
 /// What becomes of a worker that had no work.
@@ -92,9 +101,37 @@ impl Workers {
         std::mem::take(&mut self.reader)
     }
 
+    /// Counts a suspended worker as active again.
+    pub(super) fn resume(&mut self) {
+        self.active += 1;
+    }
+
     /// Makes all idle workers active. The caller wakes them.
-    pub(super) fn activate_idle(&mut self) {
-        self.active += std::mem::take(&mut self.idle);
+    pub(super) fn activate_idle(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        let idle = std::mem::take(&mut self.idle);
+        self.active += idle.len();
+        idle.into_iter().map(|worker| worker.waker)
+    }
+
+    /// Polls an idle worker. `number` is its number among the idle ones, once it has one. What makes it active takes it out
+    /// of the table, and counts it.
+    fn poll_idle(&mut self, number: &mut Option<u64>, phase: Phase, waker: &Waker) -> Poll<Standby> {
+        let Some(number) = *number else {
+            if phase != Phase::Running || self.idle.len() >= MAX_IDLE {
+                return Poll::Ready(Standby::Superfluous);
+            }
+            self.idled += 1;
+            *number = Some(self.idled);
+            self.idle.push(IdleWorker { number: self.idled, waker: waker.clone() });
+            return Poll::Pending;
+        };
+        match self.idle.binary_search_by_key(&number, |worker| worker.number) {
+            Ok(at) => {
+                self.idle[at].waker.clone_from(waker);
+                Poll::Pending
+            }
+            Err(_) => Poll::Ready(Standby::Needed),
+        }
     }
 }
 
@@ -149,7 +186,7 @@ impl<I: Inbound> Connection<I> {
 
     /// Marks this worker as active again: its handler has ended.
     pub(super) fn resume(&self) {
-        lock(&self.shared.table).workers.active += 1;
+        lock(&self.shared.table).workers.resume();
     }
 
     /// Hands a message to another worker while this one continues to read.
@@ -178,14 +215,13 @@ impl<I: Inbound> Connection<I> {
             return;
         }
         table.workers.active += 1;
-        if table.workers.idle > 0 {
-            table.workers.idle -= 1;
-            drop(table);
-            // The memory of the last one is most likely still cached.
-            self.shared.worker_needed.notify_last();
+        // The memory of the last one is most likely still cached.
+        let idle = table.workers.idle.pop();
+        drop(table);
+        if let Some(worker) = idle {
+            worker.waker.wake();
             return;
         }
-        drop(table);
         self.tasks.spawn(Arc::clone(self).work());
     }
 
@@ -211,23 +247,15 @@ impl<I: Inbound> Connection<I> {
         }
     }
 
-    /// Waits as an idle worker until there is work again. The one who wakes it has counted it as active.
+    /// Waits as an idle worker until there is work again.
     async fn wait_for_work(&self) -> Standby {
-        let mut needed = pin!(self.shared.worker_needed.notified());
-        // Before it is counted, so that no wake-up is lost.
-        needed.as_mut().enable();
-        if !self.count_as_idle() {
-            return Standby::Superfluous;
-        }
-        needed.await;
-        Standby::Needed
-    }
-
-    fn count_as_idle(&self) -> bool {
-        let mut table = lock(&self.shared.table);
-        let is_kept = table.calls.phase == Phase::Running && table.workers.idle < MAX_IDLE;
-        table.workers.idle += usize::from(is_kept);
-        is_kept
+        let mut number = None;
+        poll_fn(|cx| {
+            let mut table = lock(&self.shared.table);
+            let phase = table.calls.phase;
+            table.workers.poll_idle(&mut number, phase, cx.waker())
+        })
+        .await
     }
 
     /// Yields to the runtime now and then: handlers that never wait must not starve other tasks of this thread.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::StreamServer;
 use crate::registry::{Server, StartError};
-use duplexer_core::dispatch::{DispatchOptions, Peer, RunError, start_watchdog};
+use duplexer_core::dispatch::{AnnouncedWatchdog, DispatchOptions, Peer, RunError};
 use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::stderr_log;
 use duplexer_core::transport::TransportError;
@@ -23,6 +23,8 @@ const END_BUDGET: Duration = Duration::from_secs(5);
 const MAX_DRAIN: Duration = Duration::from_secs(24 * 3600);
 /// Part of that time that is reserved for the end of the process itself.
 const MARGIN: Duration = Duration::from_millis(100);
+/// The watchdog's thread starts this much later than the server, so that it does not delay the first response.
+const WATCHDOG_DELAY: Duration = Duration::from_millis(5);
 
 /// Error of a server on the standard streams.
 #[derive(Debug, thiserror::Error)]
@@ -86,10 +88,11 @@ pub fn run_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), S
     // a signal without a handler would end the process in the middle of a request.
     let front = Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
     let signals = front.block_on(async { ShutdownSignals::listen() }).map_err(TransportError::Io)?;
+    let watchdog = AnnouncedWatchdog::announce();
     // On a worker thread, where the connection's task runs beside its handlers without waking another thread.
     let (mut serving, server) = (JoinSet::new(), server.clone());
     serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers.handle());
-    let ended = front.block_on(watch_serving(serving, signals, stop, budget));
+    let ended = front.block_on(watch_serving(serving, signals, stop, budget, &watchdog));
     // Threads that are stuck in a handler end with the process.
     workers.shutdown_background();
     ended
@@ -101,12 +104,17 @@ async fn watch_serving(
     signals: ShutdownSignals,
     stop: watch::Sender<()>,
     budget: Duration,
+    watchdog: &AnnouncedWatchdog,
 ) -> Result<(), StdioError> {
-    start_watchdog();
     let mut asked = stop.subscribe();
     let overdue = async {
         let _ = asked.changed().await;
         sleep(budget).await;
+    };
+    let watched = async {
+        sleep(WATCHDOG_DELAY).await;
+        watchdog.start();
+        std::future::pending::<Infallible>().await
     };
     tokio::select! {
         biased;
@@ -120,6 +128,7 @@ async fn watch_serving(
             Ok(())
         }
         never = pass_on(signals, stop) => match never {},
+        never = watched => match never {},
     }
 }
 
