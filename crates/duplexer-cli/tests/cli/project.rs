@@ -168,6 +168,24 @@ async fn a_server_that_was_never_built_is_an_error_until_it_is() {
     child.wait().unwrap();
 }
 
+/// The command says so before a client connects, where no build can make the program.
+#[test]
+fn a_program_that_does_not_exist_is_not_developed() {
+    let home = Home::new("dev-missing");
+    home.run(&["dev", "--", "no-such-program"]).failed(2, "there is no program `no-such-program`");
+    home.run(&["dev", "--listen", "0", "--", "./server"]).failed(2, "there is no program `./server`");
+    let mut child = home
+        .command(&["dev", "--listen", "0", "--build", "echo built", "--", "./server"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let named = lines.map_while(Result::ok).find(|line| line.contains("there is no program `./server`"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(named.is_some(), "the program is not named after the build");
+}
+
 #[cfg(unix)]
 fn script(home: &Home, path: &str) {
     use std::os::unix::fs::PermissionsExt;
