@@ -1,6 +1,7 @@
 //! Serves the standard streams of this process.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::StreamServer;
 use crate::registry::{Server, StartError};
 use duplexer_core::dispatch::{DispatchOptions, Peer, RunError, start_watchdog};
+use duplexer_core::error::Chain;
 use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::stderr_log;
 use duplexer_core::transport::TransportError;
@@ -25,7 +27,7 @@ const MAX_DRAIN: Duration = Duration::from_secs(24 * 3600);
 const MARGIN: Duration = Duration::from_millis(100);
 
 /// Error of a server on the standard streams.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StdioError {
     /// The runtime could not be started.
@@ -40,6 +42,13 @@ pub enum StdioError {
     /// The connection failed.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+/// The text with its causes, because a program whose `main` returns the error prints it this way.
+impl fmt::Debug for StdioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Chain(self), f)
+    }
 }
 
 /// Serves the standard streams of this process until the client closes them or a signal arrives. It is the whole `main`
