@@ -213,7 +213,7 @@ fn help(arguments: &[String]) -> Result<(), Failure> {
 
 fn help_text() -> String {
     let lines =
-        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<54}{}", command.usage, command.about));
+        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<53} {}", command.usage, command.about));
     format!("commands:{}", lines.collect::<String>())
 }
 
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn help_lists_every_command() {
         for command in COMMANDS {
-            assert!(help_text().contains(&format!("cargo xtask {}", command.usage)));
+            assert!(help_text().contains(&format!("cargo xtask {} ", command.usage)));
         }
     }
 }

@@ -6,6 +6,7 @@
 mod build;
 mod watch;
 
+use std::env;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use self::build::Build;
 use self::watch::{Snapshot, Watch};
 use crate::arguments::DevArguments;
 use crate::failure::{Exit, Failure};
+use crate::install::program_in;
 use crate::proxy::{Streams, Verb, on_http, on_stdio};
 use crate::terminal::Terminal;
 
@@ -53,6 +55,10 @@ pub(crate) fn serve(arguments: &DevArguments) -> Result<(), Failure> {
         state: channel::Sender::new(State::default()),
         sessions: Mutex::default(),
     });
+    // A build can make it; without one, nothing will.
+    if !build.is_needed() {
+        program.check_exists()?;
+    }
     let opening = Arc::clone(&program);
     let remote = Remote::new(move |builder: ClientBuilder| {
         let program = Arc::clone(&opening);
@@ -117,11 +123,19 @@ impl Program {
         Err("it has been built again; the next request starts the new program".into())
     }
 
+    /// Fails if the file of the program is missing.
+    fn check_exists(&self) -> Result<(), Failure> {
+        let Some(program) = self.words.first() else { return Ok(()) };
+        let given = self.env.iter().rev().find(|(name, _)| name == "PATH");
+        let paths = given.map(|(_, paths)| paths.into()).or_else(|| env::var_os("PATH")).unwrap_or_default();
+        program_in(program, env::split_paths(&paths)).map(drop)
+    }
+
     fn command(&self) -> Result<ChildCommand, BoxError> {
         let (program, rest) = self.words.split_first().ok_or("no program was given")?;
         let command = ChildCommand::new(program).args(rest);
         // A build tool needs what the developer has set.
-        let command = std::env::vars_os().fold(command, |command, (name, value)| command.env(name, value));
+        let command = env::vars_os().fold(command, |command, (name, value)| command.env(name, value));
         Ok(self.env.iter().fold(command, |command, (name, value)| command.env(name, value)))
     }
 
@@ -214,8 +228,10 @@ impl Beside {
                     (_, true) => Some("built; the server is started again"),
                     (_, false) => Some("the server is started again"),
                 };
-                if let Some(note) = note {
-                    self.terminal.note(note);
+                match (self.program.check_exists(), note) {
+                    (Err(failure), _) => self.terminal.error(&failure.to_string()),
+                    (Ok(()), Some(note)) => self.terminal.note(note),
+                    (Ok(()), None) => {}
                 }
                 self.program.replace().await;
             }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use duplexer::client::{ClientError, ConnectError};
-use duplexer::error::{CallError, ErrorKind};
+use duplexer::error::{CallError, Chain, ErrorKind};
 use duplexer::oauth::OAuthError;
 use duplexer::types::error::{ErrorCode, ErrorObject};
 
@@ -143,17 +143,7 @@ fn refused(error: &ErrorObject) -> String {
 
 /// Formats an error with its causes on one line.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        // Some errors repeat their cause.
-        if !text.ends_with(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
+    Chain(error).to_string()
 }
 
 #[cfg(test)]

@@ -296,15 +296,22 @@ fn text(word: &OsStr) -> Result<String, Failure> {
 
 /// Returns the absolute path of a program: hosts have another PATH, and start it in another folder.
 pub(crate) fn absolute_program(program: &OsStr) -> Result<PathBuf, Failure> {
-    let unknown = || Failure::usage(format!("there is no program `{}`", program.to_string_lossy()));
-    let given = Path::new(program);
-    if given.components().count() > 1 {
-        let path = std::path::absolute(given).map_err(|_| unknown())?;
-        return runnable(&path).ok_or_else(unknown);
-    }
     let paths = env::var_os("PATH").unwrap_or_default();
-    let mut found = env::split_paths(&paths).filter(|folder| folder.is_absolute());
-    found.find_map(|folder| runnable(&folder.join(given))).ok_or_else(unknown)
+    program_in(program, env::split_paths(&paths).filter(|folder| folder.is_absolute()))
+}
+
+/// Returns the absolute path of a program that has a folder of its own, or is in one of the folders.
+pub(crate) fn program_in(
+    program: &OsStr,
+    mut folders: impl Iterator<Item = PathBuf>,
+) -> Result<PathBuf, Failure> {
+    let given = Path::new(program);
+    let found = if given.components().count() > 1 {
+        std::path::absolute(given).ok().and_then(|path| runnable(&path))
+    } else {
+        folders.find_map(|folder| runnable(&folder.join(given)))
+    };
+    found.ok_or_else(|| Failure::usage(format!("there is no program `{}`", program.to_string_lossy())))
 }
 
 /// Returns a file that can be run; on Windows also one with an extension that is left out.

@@ -80,13 +80,16 @@ fn main(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns where the crate is: in the clone that was given, in the one that this command was built in, or at the registry.
+/// Returns where the crate is: in the clone that was given, in the one that has this command or that it was built from, or
+/// at the registry.
 fn dependency(given: Option<&Path>) -> Result<String, Failure> {
     let library = |clone: &Path| {
         let library = clone.join("crates").join("duplexer");
         library.join("Cargo.toml").is_file().then_some(library)
     };
-    let built = || env::current_exe().ok()?.ancestors().find_map(library);
+    // `cargo install`, and a target folder elsewhere, put the command outside of its clone.
+    let source = || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find_map(library);
+    let built = || env::current_exe().ok()?.ancestors().find_map(library).or_else(source);
     let found = match given {
         Some(clone) => {
             let absolute = fs::canonicalize(clone).ok().and_then(|clone| library(&clone));

@@ -261,7 +261,7 @@ impl StoreError {
     }
 }
 
-/// Formats an error with all its causes on one line, for logs.
+/// Formats an error with all its causes on one line, for logs. A cause with which the text ends already is not repeated.
 ///
 /// ```
 /// use duplexer_core::error::{Chain, StoreError};
@@ -274,13 +274,17 @@ pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
+        let mut text = self.0.to_string();
         let mut cause = self.0.source();
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
+            let next = error.to_string();
+            if !text.ends_with(&next) {
+                text.push_str(": ");
+                text.push_str(&next);
+            }
             cause = error.source();
         }
-        Ok(())
+        f.write_str(&text)
     }
 }
 
@@ -305,6 +309,20 @@ mod tests {
         let shown = McpError::new(ErrorCode(7), "text").with_data("more").to_wire("m");
         assert_eq!(shown.data::<String>().as_deref(), Some("more"));
         assert_eq!(McpError::internal("secret").with_data("more").to_wire("m"), ErrorObject::internal());
+    }
+
+    #[test]
+    fn a_chain_repeats_no_cause() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{text}")]
+        struct Layer {
+            text: &'static str,
+            source: Option<Box<Layer>>,
+        }
+        let layer = |text, source: Option<Layer>| Layer { text, source: source.map(Box::new) };
+        let refused = layer("refused", Some(layer("connection refused", Some(layer("refused", None)))));
+        let absent = layer("no store", Some(refused));
+        assert_eq!(Chain(&absent).to_string(), "no store: refused: connection refused");
     }
 
     /// A failure is answered even if its error panics when it is formatted.

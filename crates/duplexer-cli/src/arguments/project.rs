@@ -44,7 +44,7 @@ pub(crate) struct NewArguments {
     /// A server on the network that requires a login, with an authorization server to try it
     #[arg(long, group = "kind")]
     pub(crate) auth: bool,
-    /// Depend on the clone of Duplexer in this directory instead of the released crate
+    /// Depend on the clone of Duplexer in this directory, and not on the one that this command was built from
     #[arg(long, value_name = "DIR")]
     pub(crate) path: Option<PathBuf>,
 }

@@ -24,6 +24,8 @@ fn clone() -> &'static Path {
 #[test]
 fn a_new_project_builds_and_its_tests_pass() {
     let home = Home::new("new");
+    // The style of a project is that of rustfmt, and not that of the clone around the target folder.
+    home.write("project/rustfmt.toml", "");
     for kind in ["stdio", "http", "auth"] {
         let name = format!("my-{kind}");
         let printed = home.run(&["new", &name, &format!("--{kind}")]).ok();
@@ -39,7 +41,7 @@ fn a_new_project_builds_and_its_tests_pass() {
             fs::canonicalize(clone().join("crates/duplexer")).unwrap()
         );
         let formatted = Command::new("rustfmt")
-            .args(["--check", "--edition", "2024", "--config", "max_width=110"])
+            .args(["--check", "--edition", "2024"])
             .args([folder.join("src/main.rs"), folder.join("src/tests.rs")])
             .output()
             .unwrap();
@@ -63,6 +65,28 @@ fn a_new_project_builds_and_its_tests_pass() {
         .unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.contains("2 passed"), "{out}\n{err}");
+}
+
+/// `cargo install` puts the command outside of the clone that it is built from.
+#[test]
+fn an_installed_command_finds_its_clone() {
+    // The folder of tests is within the clone, and this one is not.
+    let elsewhere = std::env::temp_dir().join(format!("duplexer-installed-{}", std::process::id()));
+    fs::create_dir_all(&elsewhere).unwrap();
+    let installed = elsewhere.join("duplexer");
+    // Not with `fs::copy`: a file that this process has open for writing cannot be started by another thread's child.
+    let copied = Command::new("cp").args([Path::new(PROGRAM), &installed]).status().unwrap();
+    assert!(copied.success());
+    let made = Command::new(&installed).args(["new", "notes"]).current_dir(&elsewhere).output().unwrap();
+    let manifest = fs::read_to_string(elsewhere.join("notes/Cargo.toml"));
+    fs::remove_dir_all(elsewhere).unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let manifest: toml::Table = manifest.unwrap().parse().unwrap();
+    let library = manifest["dependencies"]["duplexer"].get("path").expect("a path").as_str().unwrap();
+    assert_eq!(
+        fs::canonicalize(library).unwrap(),
+        fs::canonicalize(clone().join("crates/duplexer")).unwrap()
+    );
 }
 
 /// The build copies a script, which is the server; a second one makes another server of it.
@@ -166,6 +190,24 @@ async fn a_server_that_was_never_built_is_an_error_until_it_is() {
     client.close().await.unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// The command says so before a client connects, where no build can make the program.
+#[test]
+fn a_program_that_does_not_exist_is_not_developed() {
+    let home = Home::new("dev-missing");
+    home.run(&["dev", "--", "no-such-program"]).failed(2, "there is no program `no-such-program`");
+    home.run(&["dev", "--listen", "0", "--", "./server"]).failed(2, "there is no program `./server`");
+    let mut child = home
+        .command(&["dev", "--listen", "0", "--build", "echo built", "--", "./server"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let named = lines.map_while(Result::ok).find(|line| line.contains("there is no program `./server`"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(named.is_some(), "the program is not named after the build");
 }
 
 #[cfg(unix)]

@@ -1,9 +1,11 @@
 //! Errors of [`ServerBuilder::build`](super::ServerBuilder::build).
 
+use std::fmt;
+
 use duplexer_types::methods::Method;
 
 use crate::registry::capabilities;
-use duplexer_core::error::BoxError;
+use duplexer_core::error::{BoxError, Chain};
 
 /// Error of [`ServerBuilder::build`](super::ServerBuilder::build). Its text says what to change.
 ///
@@ -13,8 +15,10 @@ use duplexer_core::error::BoxError;
 /// let twice = || Tool::new("add", || async {});
 /// let error = Server::builder("calculator", "1.0.0").tool(twice()).tool(twice()).build().unwrap_err();
 /// assert_eq!(error.to_string(), "there are two tools 'add': rename one of them");
+/// // What a program prints whose `main` returns the error.
+/// assert_eq!(format!("{error:?}"), error.to_string());
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The kernel handles this method itself.
@@ -79,6 +83,13 @@ pub enum BuildError {
     /// Several faults, each of which fails the build.
     #[error("{}", lines(.0))]
     Several(Vec<BuildError>),
+}
+
+/// The text with its causes, because a program whose `main` returns the error prints it this way.
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Chain(self), f)
+    }
 }
 
 impl BuildError {

@@ -124,9 +124,11 @@ impl AuditLogBuilder {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be opened for appending.
+    /// Fails if the file cannot be opened for appending; its folder must exist. The text names the file.
     pub fn open(self) -> io::Result<AuditLog> {
-        let output = Output::file(self.path, self.rotate_at, self.keep)?;
+        let name = self.path.display().to_string();
+        let output = Output::file(self.path, self.rotate_at, self.keep)
+            .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
         Ok(AuditLog(Arc::new(Shared { output, arguments: self.arguments })))
     }
 }

@@ -3,7 +3,10 @@
 #[cfg(feature = "http-client")]
 mod http;
 
+use std::fmt;
+
 use super::{Client, ClientBuilder, ConfigError, ConnectError, ErrorKind, HttpRefusal, ServerEntry};
+use crate::error::Chain;
 use crate::server::StartError;
 use crate::transport::TransportError;
 use {
@@ -97,7 +100,7 @@ impl From<&ServerEntry> for Target {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The text is not a URL.
@@ -127,6 +130,13 @@ pub enum OpenError {
     /// The server was reached, and the session could not be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+}
+
+/// The text with its causes, because a program whose `main` returns the error prints it this way.
+impl fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Chain(self), f)
+    }
 }
 
 impl OpenError {
@@ -300,6 +310,8 @@ mod tests {
         let missing = Client::open(ChildCommand::new("/no/such/program")).await.unwrap_err();
         assert!(missing.to_string().starts_with("`/no/such/program` cannot be started"), "{missing}");
         assert_eq!(missing.kind(), ErrorKind::Unreachable);
+        // What a program prints whose `main` returns the error.
+        assert_eq!(format!("{missing:?}"), missing.to_string());
         let ended = Client::open(ChildCommand::new("sh").args(["-c", "exit 3"])).await.unwrap_err();
         let OpenError::Exited(status) = &ended else { panic!("{ended}") };
         assert_eq!((status.code(), ended.kind()), (Some(3), ErrorKind::Closed));

@@ -1,6 +1,7 @@
 //! Serves the standard streams of this process.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::StreamServer;
 use crate::registry::{Server, StartError};
 use duplexer_core::dispatch::{AnnouncedWatchdog, DispatchOptions, Peer, RunError};
+use duplexer_core::error::Chain;
 use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::stderr_log;
 use duplexer_core::transport::TransportError;
@@ -27,7 +29,7 @@ const MARGIN: Duration = Duration::from_millis(100);
 const WATCHDOG_DELAY: Duration = Duration::from_millis(5);
 
 /// Error of a server on the standard streams.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StdioError {
     /// The runtime could not be started.
@@ -42,6 +44,13 @@ pub enum StdioError {
     /// The connection failed.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+/// The text with its causes, because a program whose `main` returns the error prints it this way.
+impl fmt::Debug for StdioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Chain(self), f)
+    }
 }
 
 /// Serves the standard streams of this process until the client closes them or a signal arrives. It is the whole `main`

@@ -83,6 +83,13 @@ async fn a_client_cannot_write_lines_of_its_own() {
     assert_eq!(lines[0]["name"], "x\n{\"outcome\":\"ok\"}\n");
 }
 
+#[test]
+fn an_audit_log_that_cannot_be_opened_is_named() {
+    let failed = AuditLog::file("no/such/folder/audit.jsonl").open().map(drop).unwrap_err();
+    assert!(failed.to_string().starts_with("no/such/folder/audit.jsonl: "), "{failed}");
+    assert_eq!(failed.kind(), io::ErrorKind::NotFound);
+}
+
 /// Arguments are kept as they were sent, and JSON allows line breaks between their parts.
 #[tokio::test]
 async fn arguments_with_line_breaks_are_still_one_line() {
