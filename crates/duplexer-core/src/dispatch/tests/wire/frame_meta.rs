@@ -195,6 +195,24 @@ async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_cancelled_it()
     assert_eq!(*lock(&called), [1, 3]);
 }
 
+/// A queued request refers to its connection, which must not keep it.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_queued_at_the_end_of_the_run_is_released() {
+    let inbound = TestInbound::new().on("stuck", |_, _| std::future::pending());
+    let limits = DispatchLimits { drain: Duration::ZERO, running: 1, ..DispatchLimits::default() };
+    let mut harness = Harness::new(inbound, DispatchOptions { limits, ..DispatchOptions::default() }).await;
+    let context = Arc::new(TransportContext::stream("post"));
+    for id in [1, 2] {
+        harness.request(id, "stuck", |message| message.context = Some(Arc::clone(&context))).await;
+    }
+    drop(harness.to);
+    harness.run.join_next().await.unwrap().unwrap().unwrap();
+    for _ in 0..2 {
+        assert_eq!(harness.from.recv().await.unwrap().0["error"]["code"], json!(-32000));
+    }
+    assert_eq!(Arc::strong_count(&context), 1);
+}
+
 struct Spans(Arc<Mutex<Vec<String>>>);
 
 impl OutboundHook for Spans {
