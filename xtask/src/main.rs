@@ -84,7 +84,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "mutants",
         usage: "mutants [--list] [area ..]",
-        about: "mutation tests of five areas, with survivors compared with xtask/mutants.txt; takes hours; installs cargo-mutants",
+        about: "mutation tests of five areas, with survivors compared with xtask/mutants.txt; takes about an hour; installs cargo-mutants",
         run: mutants::command,
     },
     Command {

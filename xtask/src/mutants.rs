@@ -25,8 +25,10 @@ struct Area {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
-    /// Arguments of `cargo test`: as few test binaries as show the behaviour.
-    tests: &'static [&'static str],
+    /// Options of `cargo test` that select test binaries: as few as show the behaviour, because each mutant builds them.
+    binaries: &'static [&'static str],
+    /// Which of their tests run, if not all.
+    filter: Option<&'static str>,
 }
 
 const AREAS: &[Area] = &[
@@ -37,19 +39,22 @@ const AREAS: &[Area] = &[
             "crates/duplexer-core/src/dispatch/call_table.rs",
             "crates/duplexer-core/src/dispatch/in_flight.rs",
         ],
-        tests: &["--lib", "dispatch::"],
+        binaries: &["--lib"],
+        filter: Some("dispatch::"),
     },
     Area {
         name: "admission",
         package: "duplexer-core",
         files: &["crates/duplexer-core/src/dispatch/jsonrpc/admission.rs"],
-        tests: &["--lib", "dispatch::"],
+        binaries: &["--lib"],
+        filter: Some("dispatch::"),
     },
     Area {
         name: "envelope",
         package: "duplexer-server",
         files: &["crates/duplexer-server/src/kernel/envelope.rs"],
-        tests: &["--lib", "--test", "server"],
+        binaries: &["--lib", "--test", "server"],
+        filter: None,
     },
     Area {
         name: "sessions",
@@ -58,7 +63,8 @@ const AREAS: &[Area] = &[
             "crates/duplexer-http/src/server/session/table.rs",
             "crates/duplexer-http/src/server/session/table/principal_counts.rs",
         ],
-        tests: &["--lib", "--test", "http"],
+        binaries: &["--lib", "--test", "http"],
+        filter: None,
     },
     Area {
         name: "tokens",
@@ -70,7 +76,8 @@ const AREAS: &[Area] = &[
             "crates/duplexer-auth/src/token/signature.rs",
             "crates/duplexer-auth/src/token/static_tokens.rs",
         ],
-        tests: &["--lib", "--test", "auth"],
+        binaries: &["--lib", "--test", "auth"],
+        filter: None,
     },
 ];
 
@@ -165,7 +172,11 @@ fn tested(program: &Path, area: &Area) -> Result<Outcome, String> {
     let mut command = mutants(program, area);
     command.args(["--test-package", area.package, "--timeout", TIMEOUT, "--no-shuffle", "--gitignore=true"]);
     command.arg("--output").arg(&folder).arg("--cargo-arg").arg(runner::configuration()?);
-    command.arg("--").args(area.tests);
+    // These also go to the build, which would otherwise be of all test binaries.
+    for option in area.binaries {
+        command.arg(format!("--cargo-arg={option}"));
+    }
+    command.arg("--").args(area.filter);
     // In a folder that other builds use, waiting for their lock would count as time of the tests.
     command.env("CARGO_TARGET_DIR", process::target().join("mutants").join("build"));
     command.env("CARGO_PROFILE_DEV_DEBUG", "none");
@@ -241,7 +252,7 @@ mod tests {
             assert!(file.is_file(), "{}", file.display());
         }
         for area in AREAS {
-            for pair in area.tests.windows(2).filter(|pair| pair[0] == "--test") {
+            for pair in area.binaries.windows(2).filter(|pair| pair[0] == "--test") {
                 let folder = process::root().join("crates").join(area.package).join("tests");
                 let found = folder.join(format!("{}.rs", pair[1])).is_file() || folder.join(pair[1]).is_dir();
                 assert!(found, "{}: {}", area.package, pair[1]);

@@ -6,7 +6,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::Failure;
+use crate::{Failure, process};
 
 /// First argument of the command line that cargo starts.
 pub(super) const OPTION: &str = "--runner";
@@ -31,7 +31,7 @@ pub(super) fn run(line: &[String]) -> Result<(), Failure> {
         eprintln!("error: {binary}: {error}");
         Failure::Failed
     };
-    let mut command = Command::new(binary);
+    let mut command = started(binary);
     command.args(arguments).env("RUST_TEST_THREADS", THREADS).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
@@ -45,6 +45,17 @@ pub(super) fn run(line: &[String]) -> Result<(), Failure> {
     }
     let status = child.wait().map_err(failed)?;
     if status.success() { Ok(()) } else { Err(Failure::Failed) }
+}
+
+/// Returns the command of a test binary. Where possible it ends with this program: cargo-mutants ends what takes too long with
+/// a signal that tests of signals catch, and a loop without an end would then take the time of all mutants that follow.
+fn started(binary: &str) -> Command {
+    if !process::is_installed("setpriv") {
+        return Command::new(binary);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", binary]);
+    command
 }
 
 /// Returns whether a line of a test binary reports a failed test.

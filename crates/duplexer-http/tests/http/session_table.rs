@@ -8,8 +8,9 @@ use std::time::Duration;
 use duplexer_core::metrics::{Description, Distribution, Label, MetricSource as _, Visitor};
 use duplexer_http::{MemoryCluster, StreamableHttp};
 use duplexer_server::Principal;
+use tokio::time::Instant;
 
-use crate::support::{Client, Hooked, Operation, Post, ask, call_in, mounted, open};
+use crate::support::{Client, Hooked, Operation, Post, ask, call_in, mounted, open, text_of};
 
 /// Finds the number of sessions among the metrics of a service.
 struct Sessions(String);
@@ -115,4 +116,36 @@ async fn only_the_events_of_a_session_that_is_over_are_removed() {
     assert_eq!(ask(&service, &end(&first), None).await.status(), 200);
     service.handle().shutdown().await;
     assert_eq!(forgotten.load(Ordering::SeqCst), 1);
+}
+
+/// Hardening 9: the only session, too, ends in time if its handshake is never confirmed, and so does the next one.
+#[tokio::test(start_paused = true)]
+async fn a_single_half_open_session_ends() {
+    let (service, stage) = mounted(|builder| builder.session_idle_timeout(None));
+    for ended in 1..=2 {
+        let opened = ask(&service, &Client::handshake("2025-11-25"), None).await;
+        let session = opened.headers()["mcp-session-id"].to_str().unwrap();
+        assert_eq!(ask(&service, &call_in(session, 1, "hook"), None).await.status(), 200);
+        stage.until_paused(&stage.closed, ended).await;
+        assert_eq!(sessions(&service), "0");
+    }
+}
+
+/// Robustness H120: a stream for messages outside a request ends when the shutdown begins; calls have the grace to end.
+#[tokio::test(start_paused = true)]
+async fn a_standalone_stream_ends_when_the_shutdown_begins() {
+    let (service, stage) = mounted(|builder| builder);
+    let session = open(&service, None).await;
+    let mut listen = call_in(&session, 1, "echo").method("GET");
+    listen.body.clear();
+    let stream = ask(&service, &listen, None).await;
+    let call = ask(&service, &call_in(&session, 2, "go"), None).await;
+    let (handle, begun) = (service.handle(), Instant::now());
+    let reading = async {
+        text_of(stream.into_body()).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        stage.go.notify_one();
+        assert!(text_of(call.into_body()).await.contains("done"));
+    };
+    tokio::join!(handle.shutdown(), reading);
 }

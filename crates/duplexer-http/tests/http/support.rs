@@ -71,11 +71,14 @@ impl Stage {
         tokio::time::timeout(Duration::from_secs(20), enough).await.expect("in time");
     }
 
-    /// Waits like [`Self::until`], under a paused clock: time advances meanwhile.
+    /// Waits like [`Self::until`], under a paused clock: time advances meanwhile, an hour at most.
     pub(crate) async fn until_paused(&self, counter: &AtomicUsize, least: usize) {
-        while counter.load(Ordering::SeqCst) < least {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        let enough = async {
+            while counter.load(Ordering::SeqCst) < least {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(3600), enough).await.expect("in an hour");
     }
 
     fn count(&self, counter: &AtomicUsize) {

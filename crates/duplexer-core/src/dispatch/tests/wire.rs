@@ -3,6 +3,7 @@
 mod cancelling;
 mod closing;
 mod exchanges;
+mod flushing;
 mod frame_meta;
 mod junk;
 mod limits;

@@ -362,3 +362,22 @@ fn end_abandoned(service: &Arc<ServiceState>, sessions: &[Arc<Session>]) {
         Sessions::end(service, session, Ending::Terminated);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::MemoryCluster;
+
+    /// With shared stores, a sweep also renews what they would otherwise remove.
+    #[test]
+    fn sessions_are_swept_eight_times_per_timeout_and_stored_ones_every_twenty_seconds() {
+        let cluster = MemoryCluster::new(Duration::from_secs(3600));
+        for (idle, own, stored) in [(None, None, 20), (Some(80), Some(10), 10), (Some(800), Some(100), 20)] {
+            let idle = idle.map(Duration::from_secs);
+            let settings = SessionSettings { idle, ..SessionSettings::default() };
+            assert_eq!(sweep_interval(&settings), own.map(Duration::from_secs));
+            let settings = SessionSettings { shared: Some(cluster.node()), ..settings };
+            assert_eq!(sweep_interval(&settings), Some(Duration::from_secs(stored)));
+        }
+    }
+}

@@ -8,13 +8,13 @@ use std::time::Duration;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::RequestId;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::dispatch::tests::{Reply, TestInbound};
 use crate::dispatch::{
-    CallOptions, Dispatch, DispatchLimits, DispatchOptions, JsonRpcDispatcher, Outbound, OutboundHook,
-    OutboundRequest, OutboundSpan, Peer, lock,
+    CallOptions, Dispatch, DispatchLimits, DispatchOptions, JsonRpcDispatcher, NotificationRoute, Outbound,
+    OutboundHook, OutboundRequest, OutboundSpan, Peer, lock,
 };
 use crate::error::CallError;
 use crate::transport::{
@@ -193,6 +193,33 @@ async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_cancelled_it()
     assert_eq!((&cut["id"], &cut["error"]["code"]), (&json!(2), &json!(-32000)));
     harness.run.join_next().await.unwrap().unwrap().unwrap();
     assert_eq!(*lock(&called), [1, 3]);
+}
+
+/// A queued request refers to its connection, which refers to it. Both end with the runtime, though no handler runs on.
+#[test]
+fn a_queued_request_is_released_with_its_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let context = Arc::new(TransportContext::stream("post"));
+    let harness = runtime.block_on(async {
+        let read = Arc::new(Notify::new());
+        let noted = Arc::clone(&read);
+        let inbound = TestInbound::new().on("stuck", |_, _| std::future::pending()).on_read(move |_| {
+            noted.notify_one();
+            NotificationRoute::Consume
+        });
+        let limits = DispatchLimits { running: 1, ..DispatchLimits::default() };
+        let harness = Harness::new(inbound, DispatchOptions { limits, ..DispatchOptions::default() }).await;
+        for id in [1, 2] {
+            harness.request(id, "stuck", |message| message.context = Some(Arc::clone(&context))).await;
+        }
+        harness.deliver(&json!({"jsonrpc": "2.0", "method": "note"}), |_| {}).await;
+        read.notified().await;
+        harness
+    });
+    assert_eq!(Arc::strong_count(&context), 2, "the handler has dropped the other one");
+    drop(runtime);
+    drop(harness);
+    assert_eq!(Arc::strong_count(&context), 1);
 }
 
 struct Spans(Arc<Mutex<Vec<String>>>);

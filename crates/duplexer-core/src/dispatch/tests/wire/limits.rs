@@ -1,6 +1,6 @@
 //! The bounds of one connection: running and queued requests, and back-pressure.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,7 +8,9 @@ use tokio::sync::Semaphore;
 
 use super::{Wire, error, result};
 use crate::dispatch::tests::{Reply, TestInbound};
-use crate::dispatch::{DispatchLimits, DispatchOptions, Outbound, OutboundRequest, Schedule};
+use crate::dispatch::{
+    DispatchLimits, DispatchOptions, NotificationRoute, Outbound, OutboundRequest, Schedule, lock,
+};
 
 fn limits(limits: DispatchLimits) -> DispatchOptions {
     DispatchOptions { limits, ..DispatchOptions::default() }
@@ -156,6 +158,70 @@ async fn a_request_that_arrives_after_our_call_was_dropped_is_not_refused() {
     }
 }
 
+/// A request with params that make its frame `bytes` long, which is what it counts for in the queue.
+fn waiting(id: i64, bytes: usize) -> String {
+    let frame =
+        |padding: &str| json!({"id": id, "jsonrpc": "2.0", "method": "wait", "params": {"p": padding}});
+    let least = frame("").to_string().len();
+    frame(&"x".repeat(bytes - least)).to_string()
+}
+
+/// A request that was read because of a call of ours that has ended meanwhile is admitted to a full queue, but not to one of
+/// twice the bytes.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_read_early_is_refused_at_twice_the_bytes() {
+    for (first, is_admitted) in [(120, true), (199, true), (200, false), (250, false)] {
+        let gate = Arc::new(Semaphore::new(0));
+        let bounds = DispatchLimits { running: 1, queued_bytes: 100, ..DispatchLimits::default() };
+        let mut wire = Wire::with(gated(&gate), limits(bounds)).await;
+        let peer = wire.peer.clone();
+        let mut calls = tokio::task::JoinSet::new();
+        calls.spawn(async move { peer.request(OutboundRequest::new("ask")).await });
+        assert_eq!(wire.receive().await["method"], json!("ask"));
+        wire.request(&json!(1), "wait").await;
+        wire.send_line(&waiting(2, first)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        calls.shutdown().await;
+        assert_eq!(wire.receive().await["method"], json!("notifications/cancelled"));
+        wire.request(&json!(3), "wait").await;
+        if !is_admitted {
+            let refused = error(Some(&json!(3)), -32603, "Too many requests in flight");
+            assert_eq!(wire.receive().await, refused, "{first} bytes");
+        }
+        gate.add_permits(3);
+        for id in if is_admitted { 1..=3 } else { 1..=2 } {
+            assert_eq!(wire.receive().await, result(&json!(id), &json!("waited")), "{first} bytes");
+        }
+    }
+}
+
+/// A request that leaves the queue frees its own bytes there, no more and no fewer.
+#[tokio::test(start_paused = true)]
+async fn the_bytes_of_a_queue_are_those_of_its_requests() {
+    let gate = Arc::new(Semaphore::new(0));
+    let read = Arc::new(Semaphore::new(0));
+    let noted = Arc::clone(&read);
+    let inbound = gated(&gate).on_read(move |_| {
+        noted.add_permits(1);
+        NotificationRoute::Consume
+    });
+    let bounds = DispatchLimits { running: 1, queued_bytes: 150, ..DispatchLimits::default() };
+    let mut wire = Wire::with(inbound, limits(bounds)).await;
+    for id in 1..=4 {
+        wire.send_line(&waiting(id, 80)).await;
+    }
+    wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
+    // First 2 and 3 are queued, then 3 and 4, then 4 alone, which is less than the limit.
+    for (id, is_read) in [(1, 0), (2, 1)] {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(read.available_permits(), 0, "{id} runs");
+        gate.add_permits(1);
+        assert_eq!(wire.receive().await, result(&json!(id), &json!("waited")));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(read.available_permits(), is_read, "{id} has ended");
+    }
+}
+
 /// Long-lived requests do not count as running and have a bound of their own.
 #[tokio::test(start_paused = true)]
 async fn long_lived_requests_have_a_limit_of_their_own() {
@@ -218,4 +284,49 @@ async fn notifications_have_a_bound() {
     handled.acquire().await.unwrap().forget();
     tokio::task::yield_now().await;
     assert_eq!(handled.available_permits(), 0);
+}
+
+/// Keeps the counts of dropped notifications that are logged.
+#[derive(Clone, Default)]
+struct Dropped(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Dropped {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            if field.name() == "dropped" {
+                lock(&self.0).push(format!("{value:?}"));
+            }
+        });
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// DISP-29: dropped notifications are logged, and the more there are, the more rarely.
+#[tokio::test(start_paused = true)]
+async fn dropped_notifications_are_logged_at_powers_of_two() {
+    let dropped = Dropped::default();
+    let _listening = tracing::subscriber::set_default(dropped.clone());
+    let inbound = TestInbound::new().on_notification(|_, _| std::future::pending());
+    let mut wire =
+        Wire::with(inbound, limits(DispatchLimits { notifications: 2, ..DispatchLimits::default() })).await;
+    for _ in 0..2 + 9 {
+        wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
+    }
+    wire.expect_no_other_frame().await;
+    assert_eq!(*lock(&dropped.0), ["1", "2", "4", "8"]);
 }
