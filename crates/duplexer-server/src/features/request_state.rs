@@ -26,6 +26,7 @@ use crate::middleware::{Middleware, Next};
 use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::{BoxError, Chain, McpError};
 
+use codec::EphemeralKey;
 pub use codec::{KeyRing, RequestStateCodec};
 
 const STATE: &str = "requestState";
@@ -127,7 +128,7 @@ impl RequestState {
     /// Seals with a random key of this process. A retry that reaches another process, or this one after a restart, is
     /// refused. Where that can happen, give all processes the same [`RequestState::keys`].
     pub fn ephemeral() -> Self {
-        Self { reach: Reach::ThisProcess, ..Self::codec(KeyRing::random()) }
+        Self { reach: Reach::ThisProcess, ..Self::codec(EphemeralKey::default()) }
     }
 
     /// Sets the number of processes that answer the requests of one client. With several processes and an ephemeral

@@ -1,6 +1,7 @@
 //! Encryption of states: AES-256-GCM under a ring of derived keys, or a custom codec.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit};
@@ -88,7 +89,7 @@ impl KeyRing {
     }
 
     /// Creates a ring with one random key. Without randomness the ring is empty, and nothing can be sealed.
-    pub(super) fn random() -> Self {
+    fn random() -> Self {
         let mut secret = Zeroizing::new([0; SHORTEST_SECRET]);
         let ring = match getrandom::fill(&mut *secret) {
             Ok(()) => Self::new([&*secret]).ok(),
@@ -98,6 +99,26 @@ impl KeyRing {
             }
         };
         ring.unwrap_or(Self { keys: Vec::new() })
+    }
+}
+
+/// A random key of this process, made when it is first needed: most servers never seal a state.
+#[derive(Default)]
+pub(super) struct EphemeralKey(OnceLock<KeyRing>);
+
+impl EphemeralKey {
+    fn ring(&self) -> &KeyRing {
+        self.0.get_or_init(KeyRing::random)
+    }
+}
+
+impl RequestStateCodec for EphemeralKey {
+    fn seal(&self, plain: &[u8]) -> Result<String, BoxError> {
+        self.ring().seal(plain)
+    }
+
+    fn open(&self, sealed: &str) -> Result<Vec<u8>, BoxError> {
+        self.ring().open(sealed)
     }
 }
 
