@@ -1,11 +1,9 @@
 //! TLS without a proxy: a listener that accepts with rustls and offers HTTP/2 and HTTP/1.1.
 //!
 //! Run: `cargo run -p duplexer-examples --bin tls -- cert.pem key.pem`; it listens on port 8443. A certificate for this machine:
-//! `openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 30 -subj /CN=localhost
-//! -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`
+//! `openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE`
 //! Try: `curl --cacert cert.pem https://localhost:8443/livez -i`, and `SSL_CERT_FILE=cert.pem duplexer list https://localhost:8443/mcp`.
-//! Handshakes run concurrently, so that a peer with a slow one delays no other. A certificate that was renewed is read at the next
-//! start; socket activation makes that start seamless.
+//! A slow handshake delays no other one. A renewed certificate is read at the next start, which socket activation makes seamless.
 
 #![expect(clippy::print_stderr, reason = "a program for the terminal")]
 
