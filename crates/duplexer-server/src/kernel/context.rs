@@ -239,10 +239,10 @@ impl<S> Context<S> {
     ///
     /// Returns -32021 if it has not.
     pub fn require_extension(&self, id: &str) -> Result<(), McpError> {
-        let requirement = ClientCapability::Extension(id.to_owned());
-        if self.connection().client().supports(&requirement) {
+        if self.connection().client().supports_extension(id) {
             return Ok(());
         }
+        let requirement = ClientCapability::Extension(id.to_owned());
         let message = format!("Client did not declare required extension '{id}'");
         Err(McpError::Rpc(requirement.missing(message)))
     }

@@ -55,7 +55,8 @@ impl<T> ByTool<T> {
 
 /// Returns whether the client decides how long a request takes.
 pub(super) fn is_long_lived(message: &Message) -> bool {
-    message.known().is_some_and(Method::is_long_lived)
+    // Most requests are calls, which need no look-up.
+    message.known().is_some_and(|method| method != Method::ToolsCall && method.is_long_lived())
 }
 
 #[cfg(test)]

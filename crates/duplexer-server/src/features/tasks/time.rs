@@ -1,5 +1,6 @@
 //! Times of tasks: milliseconds since 1970, as records store them and clients read them.
 
+use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -35,15 +36,10 @@ impl UnixMillis {
     /// Returns the text of RFC 3339, with milliseconds.
     pub fn rfc3339(self) -> String {
         let (days, in_day) = (self.0 / 86_400_000, self.0 % 86_400_000);
-        let (year, month, day) = civil(days);
+        let [y1, y2, y3, y4, mo1, mo2, d1, d2] = date(days);
         let (seconds, millis) = (in_day / 1000, in_day % 1000);
         let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         // Two times are written with every task, and `format!` was most of what `tasks/get` cost.
-        let two = |number: u64| {
-            DIGITS.get(usize::try_from(number % 100).unwrap_or_default()).copied().unwrap_or_default()
-        };
-        let ([y1, y2], [y3, y4]) = (two(year / 100), two(year));
-        let ([mo1, mo2], [d1, d2]) = (two(month), two(day));
         let ([h1, h2], [mi1, mi2], [s1, s2]) = (two(hour), two(minute), two(second));
         let ([f1, f2], [_, f3]) = (two(millis / 10), two(millis));
         let text = [
@@ -52,6 +48,29 @@ impl UnixMillis {
         ];
         str::from_utf8(&text).unwrap_or_default().to_owned()
     }
+}
+
+/// Returns the last two digits.
+fn two(number: u64) -> [u8; 2] {
+    DIGITS.get(usize::try_from(number % 100).unwrap_or_default()).copied().unwrap_or_default()
+}
+
+thread_local! {
+    /// The day that this thread has written last, and its digits: most tasks are of one day.
+    static LAST_DATE: Cell<(u64, [u8; 8])> = const { Cell::new((0, *b"19700101")) };
+}
+
+/// Returns the digits of year, month and day.
+fn date(days: u64) -> [u8; 8] {
+    let (last, digits) = LAST_DATE.get();
+    if last == days {
+        return digits;
+    }
+    let (year, month, day) = civil(days);
+    let ([y1, y2], [y3, y4], [m1, m2], [d1, d2]) = (two(year / 100), two(year), two(month), two(day));
+    let digits = [y1, y2, y3, y4, m1, m2, d1, d2];
+    LAST_DATE.set((days, digits));
+    digits
 }
 
 impl From<SystemTime> for UnixMillis {

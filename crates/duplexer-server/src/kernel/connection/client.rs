@@ -69,6 +69,11 @@ impl ClientProfile {
     pub fn supports(&self, requirement: &ClientCapability) -> bool {
         self.capabilities.as_ref().is_some_and(|capabilities| requirement.is_met_by(capabilities))
     }
+
+    /// Returns whether the client has declared an extension.
+    pub(crate) fn supports_extension(&self, id: &str) -> bool {
+        self.capabilities.as_ref().is_some_and(|capabilities| has_extension(capabilities, id))
+    }
 }
 
 /// A capability that a server can require from a client.
@@ -129,7 +134,7 @@ impl ClientCapability {
                 .as_ref()
                 .and_then(|all| all.get(name))
                 .is_some_and(|has| same_json(has, value)),
-            Self::Extension(id) => has.extensions.as_ref().is_some_and(|all| all.get(id).is_some()),
+            Self::Extension(id) => has_extension(has, id),
         }
     }
 
@@ -173,6 +178,10 @@ impl ClientCapability {
     pub fn missing(&self, message: impl Into<std::borrow::Cow<'static, str>>) -> ErrorObject {
         MissingCapabilityData::new(self.as_capabilities()).error(message)
     }
+}
+
+fn has_extension(capabilities: &ClientCapabilities, id: &str) -> bool {
+    capabilities.extensions.as_ref().is_some_and(|all| all.get(id).is_some())
 }
 
 /// Returns whether two JSON texts are equal as values.
