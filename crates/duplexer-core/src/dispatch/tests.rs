@@ -2,6 +2,7 @@
 
 mod call_table;
 mod contract;
+mod events;
 mod in_flight;
 mod inbound;
 mod link;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+pub(super) use events::EventFields;
 pub(super) use inbound::{Reply, TestInbound};
 
 /// Ends the test binary if a test waits indefinitely, which would look like a slow test otherwise.

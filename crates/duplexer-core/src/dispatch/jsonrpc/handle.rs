@@ -144,8 +144,8 @@ impl<I: Inbound> Connection<I> {
 }
 
 impl Shared {
-    /// Answers a request whose handler has ended, unless the peer has cancelled it. Resumes its worker. Returns a response that the outbox has no
-    /// capacity for.
+    /// Answers a request whose handler has ended, unless the peer has cancelled it. Resumes its worker under the same lock.
+    /// Returns a response that the outbox has no capacity for.
     fn finish_request<B: Body>(
         &self,
         call: &Call,

@@ -247,7 +247,7 @@ impl<I: Inbound> Connection<I> {
         }
     }
 
-    /// Waits as an idle worker until there is work again.
+    /// Waits as an idle worker until there is work again. The task that wakes it has counted it as active.
     async fn wait_for_work(&self) -> Standby {
         let mut number = None;
         poll_fn(|cx| {

@@ -1,5 +1,6 @@
 //! Handlers that fail. The peer sees one failed call and no detail.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -9,7 +10,7 @@ use super::over_every_kind;
 use crate::dispatch::CallOptions;
 use crate::dispatch::tests::inbound::PanicOnDrop;
 use crate::dispatch::tests::link::Kind;
-use crate::dispatch::tests::{Reply, TestInbound};
+use crate::dispatch::tests::{EventFields, Reply, TestInbound};
 use crate::error::{CallError, McpError};
 
 over_every_kind!(
@@ -96,7 +97,10 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
 
 /// The `Display` of an error is its author's code too, and runs when a subscriber formats the log.
 async fn an_error_that_cannot_be_formatted_is_an_answer(kind: Kind) {
-    let _listening = tracing::subscriber::set_default(Listener);
+    let _listening = tracing::subscriber::set_default(EventFields(|_: &str, value: &dyn Debug| {
+        // Formats every event, as a subscriber that writes a log would.
+        let _ = format!("{value:?}");
+    }));
     let link = kind.link(TestInbound::new(), failing()).await;
     let Err(CallError::Rpc(error)) = link.left.call("unspeakable", json!({})).await else {
         panic!("it is to fail");
@@ -111,31 +115,4 @@ async fn a_handler_that_panics_while_it_is_dropped_does_no_harm(kind: Kind) {
     let outcome = link.left.call_with("bomb-waits", json!({}), options).await;
     assert!(matches!(outcome, Err(CallError::Timeout(_))));
     link.left.call("echo", json!({})).await.unwrap();
-}
-
-/// Formats every event, as a subscriber that writes a log would.
-struct Listener;
-
-impl tracing::Subscriber for Listener {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut |_: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-            let _ = format!("{value:?}");
-        });
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
 }

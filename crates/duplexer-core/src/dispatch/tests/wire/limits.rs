@@ -1,5 +1,6 @@
 //! The bounds of one connection: running and queued requests, and back-pressure.
 
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{Wire, error, result};
-use crate::dispatch::tests::{Reply, TestInbound};
+use crate::dispatch::tests::{EventFields, Reply, TestInbound};
 use crate::dispatch::{
     DispatchLimits, DispatchOptions, NotificationRoute, Outbound, OutboundRequest, Schedule, lock,
 };
@@ -286,41 +287,16 @@ async fn notifications_have_a_bound() {
     assert_eq!(handled.available_permits(), 0);
 }
 
-/// Keeps the counts of dropped notifications that are logged.
-#[derive(Clone, Default)]
-struct Dropped(Arc<Mutex<Vec<String>>>);
-
-impl tracing::Subscriber for Dropped {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-            if field.name() == "dropped" {
-                lock(&self.0).push(format!("{value:?}"));
-            }
-        });
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 /// DISP-29: dropped notifications are logged, and the more there are, the more rarely.
 #[tokio::test(start_paused = true)]
 async fn dropped_notifications_are_logged_at_powers_of_two() {
-    let dropped = Dropped::default();
-    let _listening = tracing::subscriber::set_default(dropped.clone());
+    let dropped = Arc::new(Mutex::new(Vec::new()));
+    let counts = Arc::clone(&dropped);
+    let _listening = tracing::subscriber::set_default(EventFields(move |name: &str, value: &dyn Debug| {
+        if name == "dropped" {
+            lock(&counts).push(format!("{value:?}"));
+        }
+    }));
     let inbound = TestInbound::new().on_notification(|_, _| std::future::pending());
     let mut wire =
         Wire::with(inbound, limits(DispatchLimits { notifications: 2, ..DispatchLimits::default() })).await;
@@ -328,5 +304,5 @@ async fn dropped_notifications_are_logged_at_powers_of_two() {
         wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
     }
     wire.expect_no_other_frame().await;
-    assert_eq!(*lock(&dropped.0), ["1", "2", "4", "8"]);
+    assert_eq!(*lock(&dropped), ["1", "2", "4", "8"]);
 }
